@@ -1,0 +1,1 @@
+"""Answering: targets, drafters, exact verification, the cache kept across turns, sentences. Text in, text out."""
