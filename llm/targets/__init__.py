@@ -1,0 +1,1 @@
+"""Targets: the models that have the last word on every token."""

@@ -1,0 +1,117 @@
+"""What a target is: shared weights, and one key-value cache a call with a position that moves both ways.
+
+A *target* is the model that has the last word on every token. A *pass* is one run of it over the next ids.
+Rolling back a draft is `Cache.truncate`: the position moves, nothing is copied or cleared, and the next
+`extend` overwrites what lay behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+Logits = npt.NDArray[np.float32]
+"""float32 [rows, vocabulary], C-contiguous, owned by the caller: later passes never write to it."""
+
+
+class NonFiniteLogits(ArithmeticError):
+    """A pass gave a logit that is NaN or infinite: the weights or the arithmetic are broken.
+
+    The pass's ids were not kept: the cache's length is what it was before the call.
+    """
+
+
+class ContextFull(ValueError):
+    """The ids do not fit: `length + len(ids)` would exceed the target's context. Nothing was kept."""
+
+
+@runtime_checkable
+class Cache(Protocol):
+    """One call's key-value cache: static storage and a position. Used by one thread at a time.
+
+    Caches of one target may be used side by side from different threads.
+    """
+
+    @property
+    def length(self) -> int:
+        """How many positions are filled, 0 to `Target.context`."""
+        ...
+
+    @property
+    def memory(self) -> int:
+        """Bytes this cache holds now."""
+        ...
+
+    def extend(self, ids: Sequence[int], rows: int) -> Logits:
+        """Append `ids` at `length` and return the logits of the last `rows` of them.
+
+        Row `i` of the result is the distribution over the token that follows `ids[len(ids) - rows + i]`.
+        `rows` is 0 to `len(ids)`; 0 is a pure prefill and gives an array of shape [0, vocabulary]. Any
+        number of ids is accepted and read efficiently in chunks; a caller who wants to cancel splits.
+        Where `Target.exact_rows` holds, a row's bits depend on the ids up to it alone: not on how they
+        were split into calls, on `rows`, on the thread count, or on what was truncated in between.
+
+        Raises `ValueError` for an id outside the vocabulary, no ids, or `rows` out of range,
+        `ContextFull` when the ids do not fit, and `NonFiniteLogits`; in each case nothing was appended.
+        """
+        ...
+
+    def truncate(self, length: int) -> None:
+        """Go back to the absolute `length`, 0 to the present one. Costs nothing.
+
+        Raises `ValueError` for any other length.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free the storage. May be called twice; any later `extend` raises `ValueError`."""
+        ...
+
+
+@runtime_checkable
+class Target(Protocol):
+    """A model's weights, shared by all calls; `open` starts a call's cache."""
+
+    @property
+    def name(self) -> str:
+        """The checkpoint's name and what runs it, for logs."""
+        ...
+
+    @property
+    def vocabulary(self) -> int:
+        """Width of a row of logits. May exceed the tokenizer's vocabulary (rows padded by the publisher)."""
+        ...
+
+    @property
+    def context(self) -> int:
+        """Positions a cache can hold."""
+        ...
+
+    @property
+    def exact_rows(self) -> bool:
+        """Whether a row has the same bits in every block: alone, in a draft, in a prefill chunk.
+
+        Where it does not, a near tie can fall either way, and verification has to guard it: a row whose
+        two best choices lie within `margin` of each other is decided by a pass of that row alone.
+        """
+        ...
+
+    @property
+    def margin(self) -> float:
+        """How far two logits of a row can move against each other between blocks (0.0 if `exact_rows`)."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """Threads that the next pass uses."""
+        ...
+
+    @threads.setter
+    def threads(self, count: int) -> None: ...
+
+    def open(self) -> Cache:
+        """A new, empty cache. Its storage grows with the call."""
+        ...
