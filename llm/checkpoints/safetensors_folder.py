@@ -1,0 +1,141 @@
+"""Reads a Hugging Face model folder: config.json beside safetensors files, whole or in shards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+
+from llm.checkpoints.description import (
+    Checkpoint,
+    CheckpointError,
+    Config,
+    LayerWeights,
+    UnsupportedCheckpoint,
+    Vector,
+    Weight,
+)
+from llm.checkpoints.rotary import inverse_frequencies
+
+ARCHITECTURES = {
+    "LlamaForCausalLM": "llama",
+    "Qwen2ForCausalLM": "qwen2",
+    "Qwen3ForCausalLM": "qwen3",
+}
+FORMATS = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32"}
+
+
+def read_safetensors(folder: Path) -> Checkpoint:
+    """Raises `CheckpointError` for missing or damaged files, `UnsupportedCheckpoint` for other models."""
+    try:
+        values = json.loads((folder / "config.json").read_text())
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{folder} has no readable config.json ({error})") from error
+    config = _config(values)
+    tensors = _Tensors(folder)
+    embedding = tensors.matrix("model.embed_tokens.weight")
+    tied = values.get("tie_word_embeddings", False) or "lm_head.weight" not in tensors
+    return Checkpoint(
+        name=folder.name,
+        config=config,
+        embedding=embedding,
+        layers=tuple(_layer(tensors, number) for number in range(config.layers)),
+        final_norm=tensors.vector("model.norm.weight"),
+        head=embedding if tied else tensors.matrix("lm_head.weight"),
+    )
+
+
+def _config(values: dict[str, Any]) -> Config:
+    architecture = (values.get("architectures") or ["?"])[0]
+    if architecture not in ARCHITECTURES:
+        raise UnsupportedCheckpoint(f"{architecture} is not one of {', '.join(ARCHITECTURES)}")
+    if values.get("use_sliding_window") or values.get("mlp_bias"):
+        raise UnsupportedCheckpoint("sliding windows and feed-forward biases are not supported")
+    if values.get("hidden_act", "silu") != "silu":
+        raise UnsupportedCheckpoint(f"activation {values['hidden_act']!r} is not supported")
+    # transformers 5 writes theta and scaling as one `rope_parameters`; older releases as two keys.
+    rope = values.get("rope_parameters") or values.get("rope_scaling")
+    try:
+        head_size = values.get("head_dim") or values["hidden_size"] // values["num_attention_heads"]
+        theta = (rope or {}).get("rope_theta", values.get("rope_theta", 10_000.0))
+        return Config(
+            architecture=ARCHITECTURES[architecture],
+            layers=values["num_hidden_layers"],
+            hidden=values["hidden_size"],
+            feed_forward=values["intermediate_size"],
+            heads=values["num_attention_heads"],
+            key_value_heads=values.get("num_key_value_heads", values["num_attention_heads"]),
+            head_size=head_size,
+            vocabulary=values["vocab_size"],
+            context=values["max_position_embeddings"],
+            norm_epsilon=values["rms_norm_eps"],
+            inverse_frequencies=inverse_frequencies(head_size, theta, rope),
+        )
+    except KeyError as error:
+        raise CheckpointError(f"config.json has no {error}") from error
+
+
+def _layer(tensors: _Tensors, number: int) -> LayerWeights:
+    attention, feed_forward = f"model.layers.{number}.self_attn", f"model.layers.{number}.mlp"
+    if f"{attention}.o_proj.bias" in tensors:
+        raise UnsupportedCheckpoint("attention output biases are not supported")
+    return LayerWeights(
+        attention_norm=tensors.vector(f"model.layers.{number}.input_layernorm.weight"),
+        feed_forward_norm=tensors.vector(f"model.layers.{number}.post_attention_layernorm.weight"),
+        query=tensors.matrix(f"{attention}.q_proj.weight"),
+        key=tensors.matrix(f"{attention}.k_proj.weight"),
+        value=tensors.matrix(f"{attention}.v_proj.weight"),
+        attention_output=tensors.matrix(f"{attention}.o_proj.weight"),
+        gate=tensors.matrix(f"{feed_forward}.gate_proj.weight"),
+        up=tensors.matrix(f"{feed_forward}.up_proj.weight"),
+        down=tensors.matrix(f"{feed_forward}.down_proj.weight"),
+        query_bias=tensors.optional(f"{attention}.q_proj.bias"),
+        key_bias=tensors.optional(f"{attention}.k_proj.bias"),
+        value_bias=tensors.optional(f"{attention}.v_proj.bias"),
+        query_norm=tensors.optional(f"{attention}.q_norm.weight"),
+        key_norm=tensors.optional(f"{attention}.k_norm.weight"),
+    )
+
+
+class _Tensors:
+    """The tensors of all shards by name."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._where: dict[str, Any] = {}
+        files = sorted(folder.glob("*.safetensors"))
+        if not files:
+            raise CheckpointError(f"{folder} holds no .safetensors file")
+        for file in files:
+            try:
+                shard: Any = safe_open(file, framework="pt")
+            except (SafetensorError, OSError) as error:
+                raise CheckpointError(f"{file} is cut short or damaged ({error}); fetch it again") from error
+            self._where.update(dict.fromkeys(shard.keys(), shard))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._where
+
+    def matrix(self, name: str) -> Weight:
+        tensor = self._tensor(name)
+        if tensor.dtype not in FORMATS:
+            raise UnsupportedCheckpoint(f"{name} is {tensor.dtype}; supported: float16, bfloat16, float32")
+        outputs, inputs = tensor.shape
+        data = tensor.contiguous().view(torch.uint8).numpy()
+        return Weight(FORMATS[tensor.dtype], outputs, inputs, data)
+
+    def vector(self, name: str) -> Vector:
+        return np.ascontiguousarray(self._tensor(name).float().numpy())
+
+    def optional(self, name: str) -> Vector | None:
+        return self.vector(name) if name in self else None
+
+    def _tensor(self, name: str) -> torch.Tensor:
+        if name not in self._where:
+            raise CheckpointError(f"{self._folder} has no tensor {name!r}: it is not a whole model")
+        tensor: torch.Tensor = self._where[name].get_tensor(name)
+        return tensor
