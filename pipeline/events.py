@@ -197,6 +197,11 @@ CallEvent = (
 class Peer(Protocol):
     """The other end of a call, as the pipeline sees it."""
 
+    @property
+    def holds_playback(self) -> bool:
+        """Whether the peer can pause and go on (PausePlayback, ResumePlayback). If not, the call clears the peer's
+        buffer instead and sends again from the heard position."""
+
     async def send(self, event: CallEvent) -> None:
         """Put `event` on the wire; bounded by the front end's send timeout. Raises PeerGone."""
         ...

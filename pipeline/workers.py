@@ -11,11 +11,14 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_SLOTS = 64
+_SLOTS = 16
 """Items a stream may be ahead of its consumer; a producer that is further ahead waits."""
 
 _WAIT_FOR_SLOT = 0.05
 """Seconds between a waiting producer's looks at its cancel token."""
+
+_PATIENCE = 40
+"""Looks after which a cancelled producer gives up delivering: its last item tells what it had done."""
 
 
 class CancelToken:
@@ -70,15 +73,18 @@ class Workers:
         slots = threading.Semaphore(_SLOTS)
 
         def pump() -> None:
+            patience = _PATIENCE
             for item in produce():
                 while not slots.acquire(timeout=_WAIT_FOR_SLOT):
-                    if token():
+                    patience -= token()
+                    if not patience:
                         return
                 with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                     loop.call_soon_threadsafe(arrived.put_nowait, (True, item))
 
         future = loop.run_in_executor(self._pools[stage], pump)
         future.add_done_callback(lambda _: arrived.put_nowait((False, None)))
+        completed = False
         try:
             while True:
                 more, item = await arrived.get()
@@ -87,8 +93,10 @@ class Workers:
                 slots.release()
                 yield item
             await future
+            completed = True
         finally:
-            token.cancel()
+            if not completed:
+                token.cancel()
             await asyncio.wait({future})
             if not future.cancelled():
                 future.exception()

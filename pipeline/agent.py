@@ -1,0 +1,137 @@
+"""An agent: one TOML file that says who answers, what it knows, how it sounds and how it takes turns."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+SHIPPED = Path(__file__).with_name("agents")
+
+
+class AgentError(ValueError):
+    """An agent's file is missing or wrong; the message names the file and what to do."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class VoiceChoice(_Part):
+    """`spec` as in tts.load (`hibari`, `piper:PATH`, a server's address); empty: the service's voice."""
+
+    spec: str = ""
+    pronunciations: dict[str, str] = Field(default_factory=dict)
+
+
+class SamplingChoice(_Part):
+    """How replies are sampled. Temperature 0 is greedy. The seed makes sampled replies repeatable."""
+
+    temperature: float = Field(default=0.0, ge=0.0, le=2.0)
+    top_k: int = Field(default=0, ge=0)
+    top_p: float = Field(default=1.0, gt=0.0, le=1.0)
+    min_p: float = Field(default=0.0, ge=0.0, lt=1.0)
+    repetition_penalty: float = Field(default=1.0, ge=1.0, le=2.0)
+    max_tokens: int = Field(default=120, ge=1, le=2000)
+    stop: tuple[str, ...] = ()
+    seed: int = 0
+
+
+class Interruptions(_Part):
+    """What a caller who speaks while the agent speaks does.
+
+    `off`: nothing. `words`: the agent pauses at once and stops for good after `words` real words (not "mm-hm").
+    `at_once`: any speech stops it for good.
+    """
+
+    mode: Literal["off", "words", "at_once"] = "words"
+    words: int = Field(default=1, ge=1, le=20)
+
+
+class Silence(_Part):
+    """After `after_seconds` without a word from the caller the agent says `text`; after `times` it hangs up."""
+
+    after_seconds: float = Field(default=15.0, gt=0)
+    text: str = "Are you still there?"
+    times: int = Field(default=2, ge=0)
+    farewell: str = "I will hang up now. Goodbye."
+
+
+class Patience(_Part):
+    """End of turn, in milliseconds of silence: where drafting starts, and the bounds of the decision."""
+
+    soft_end_ms: float = Field(default=200, ge=60)
+    min_silence_ms: float | None = Field(default=None, ge=60)
+    max_silence_ms: float | None = Field(default=None, ge=200)
+
+
+class Agent(_Part):
+    """One agent's file. `facts` are what it knows: short spoken sentences, one a line."""
+
+    name: str
+    language: str = "en"
+    greeting: str = ""
+    persona: str
+    facts: tuple[str, ...] = ()
+    rules: str = ""
+    hotwords: tuple[str, ...] = ()
+    voice: VoiceChoice = VoiceChoice()
+    sampling: SamplingChoice = SamplingChoice()
+    interruptions: Interruptions = Interruptions()
+    silence: Silence = Silence()
+    patience: Patience = Patience()
+    hold_phrase: str = "One moment, please."
+    hold_after_ms: float = Field(default=2500, ge=300)
+    apology: str = "Sorry, something went wrong here. Could you say that again?"
+    goodbyes: tuple[str, ...] = ("goodbye", "good bye", "bye", "bye bye")
+    max_call_seconds: float | None = Field(default=None, gt=0)
+
+    def system_prompt(self, variables: Mapping[str, str] | None = None) -> str:
+        """Persona, facts as a list, rules; `{name}` places are filled from the call's variables, unknown ones left."""
+        lines = [self.persona.strip()]
+        lines += [f"- {fact}" for fact in self.facts]
+        if self.rules:
+            lines.append(self.rules.strip())
+        text = "\n".join(lines)
+        for name, value in (variables or {}).items():
+            text = text.replace("{" + name + "}", value)
+        return text
+
+
+def load_agent(path: Path) -> Agent:
+    """Read one agent's TOML file. Raises AgentError."""
+    try:
+        data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise AgentError(f"there is no agent file {path}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise AgentError(f"{path} is not valid TOML: {error}") from error
+    data.setdefault("name", path.stem)
+    try:
+        return Agent.model_validate(data)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise AgentError(f"{path}: {problems}") from error
+
+
+def find_agents(folder: Path | None = None) -> dict[str, Path]:
+    """Agents by name: the shipped ones, then those of `folder`, which win."""
+    found = {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
+    if folder is not None:
+        if not folder.is_dir():
+            raise AgentError(f"the agents folder {folder} does not exist")
+        found |= {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    return found
+
+
+def choose_agent(choice: str, folder: Path | None = None) -> Agent:
+    """An agent by name, or by the path of its file. Raises AgentError that lists the names there are."""
+    if choice.endswith(".toml") or "/" in choice:
+        return load_agent(Path(choice).expanduser())
+    agents = find_agents(folder)
+    if choice not in agents:
+        raise AgentError(f"there is no agent {choice!r}; there are: {', '.join(sorted(agents))}")
+    return load_agent(agents[choice])

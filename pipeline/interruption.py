@@ -1,0 +1,68 @@
+"""Does what the caller says while the agent speaks end the reply? A pure policy, tested by a table."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pipeline.agent import Interruptions
+
+Verdict = Literal["wait", "resume", "stop"]
+
+BACKCHANNELS = frozenset(
+    """ah aha ah-ha alright cool fine good great ha hm hmm huh i see mhm mm mmm mm-hm mm-hmm mhmm nice oh ok okay
+    right sure thanks uh uh-huh uh-uh um wow yeah yep yes yup""".split()
+) | {"i see", "got it", "of course", "all right", "that's right", "thank you", "you know", "oh okay", "okay great"}
+"""Said to keep the other one talking; they stop nobody."""
+
+_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*", re.UNICODE)
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, lower case, without punctuation."""
+    return [w.replace("’", "'") for w in _WORD.findall(text.lower())]
+
+
+def is_backchannel(text: str) -> bool:
+    """Whether the text is only listening noises and agreement (or nothing)."""
+    said = words(text)
+    return not said or " ".join(said) in BACKCHANNELS or all(word in BACKCHANNELS for word in said)
+
+
+def is_echo(text: str, agent_says: str) -> bool:
+    """Whether the text is what the agent itself is saying: the loudspeaker in the microphone.
+
+    Three words at least, all of them in the agent's words in the same order (as a subsequence with small gaps).
+    """
+    said, spoken = words(text), words(agent_says)
+    if len(said) < 3:
+        return False
+    at, matched = 0, 0
+    for word in said:
+        try:
+            at = spoken.index(word, at, at + 6) + 1 if matched else spoken.index(word) + 1
+            matched += 1
+        except ValueError:
+            continue
+    return matched >= 0.8 * len(said)
+
+
+def judge(
+    policy: Interruptions, *, text: str, final: bool, agent_says: str, turn_is_over: bool = False
+) -> Verdict:
+    """What to do about speech over the agent.
+
+    `text`: the words recognised so far, tentative ones included. `final`: the caller is quiet again and `text` is all
+    there is. `agent_says`: the reply that plays. `turn_is_over`: the reply has been fully sent and heard.
+    """
+    if turn_is_over and words(text):
+        return "stop"
+    if policy.mode == "off":
+        return "resume" if final else "wait"
+    if policy.mode == "at_once":
+        return "stop" if words(text) or not final else "resume"
+    if is_backchannel(text) or is_echo(text, agent_says):
+        return "resume" if final else "wait"
+    if len(words(text)) >= policy.words:
+        return "stop"
+    return "resume" if final else "wait"

@@ -1,0 +1,172 @@
+"""The agent's side of a call: the one reply that may be heard now, its pauses, its end, and what of it was heard."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipeline.events import (
+    Audio,
+    CallEvent,
+    ClearPlayback,
+    PausePlayback,
+    ReplyAudio,
+    ReplyDone,
+    ReplyMark,
+    ReplyStarted,
+    ReplyText,
+    ResumePlayback,
+)
+from pipeline.playout import Playout
+from pipeline.reply import Reply
+from pipeline.timeline import Timeline
+from pipeline.track import TrackSentence
+
+_MARK_EVERY_MS = 500.0
+"""Marks this often in the reply's audio, so that a carrier's echo places the heard text within half a second."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """One reply that is, or was, on its way to the caller. `turn` 0: said unasked."""
+
+    turn: int
+    revision: int
+    reply: Reply
+    timeline: Timeline
+    caller_text: str = ""
+    draft_fate: str = "none"
+    status: str = ""
+    heard: str = ""
+    false_interruptions: int = 0
+
+
+class Mouth:
+    """At most one answer at a time. `over(answer)` is called once for each, when it is completed or stopped."""
+
+    def __init__(
+        self,
+        *,
+        call_id: str,
+        holds_playback: bool,
+        emit: Callable[[CallEvent], None],
+        clear_queued: Callable[[str], None],
+        over: Callable[[Answer], None],
+    ) -> None:
+        self._call_id = call_id
+        self._holds_playback = holds_playback
+        self._emit = emit
+        self._clear_queued = clear_queued
+        self._over = over
+        self._answer: Answer | None = None
+        self._playout: Playout | None = None
+        self._marks: dict[str, float] = {}
+        self._next_mark_ms = 0.0
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer that is being said, None when the agent is quiet."""
+        return self._answer
+
+    @property
+    def paused(self) -> bool:
+        return self._playout is not None and self._playout.paused
+
+    @property
+    def says(self) -> str:
+        """The text of the running answer as far as it has been made, for telling echo from speech."""
+        return self._answer.reply.track.text if self._answer is not None else ""
+
+    async def say(self, answer: Answer) -> None:
+        """Open the gate: send the answer until it is over. Runs as a task of the call."""
+        playout = Playout(
+            answer.reply.track,
+            send_audio=lambda samples, offset: self._send_audio(answer, samples, offset),
+            begin_sentence=lambda sentence: self._begin_sentence(answer, sentence),
+        )
+        self._answer, self._playout = answer, playout
+        self._marks, self._next_mark_ms = {}, _MARK_EVERY_MS
+        self._emit(ReplyStarted(answer.turn, answer.revision, answer.reply.id))
+        await playout.run()
+        if self._answer is answer:
+            if answer.reply.failure is not None:
+                self._end(answer, "failed")
+            else:
+                self._end(answer, "cut" if answer.reply.cut else "completed")
+
+    def pause(self) -> None:
+        """The caller speaks: fall silent, but keep the place."""
+        if self._answer is None or self._playout is None or self._playout.paused:
+            return
+        self._playout.pause()
+        event = PausePlayback if self._holds_playback else ClearPlayback
+        self._clear_if_not_held(self._answer)
+        self._emit(event(self._answer.turn, self._answer.revision, self._answer.reply.id))
+
+    def resume(self) -> None:
+        """It was no interruption: go on from where the caller stopped hearing us."""
+        if self._answer is None or self._playout is None or not self._playout.paused:
+            return
+        self._answer.false_interruptions += 1
+        self._playout.resume(rewind=not self._holds_playback)
+        if self._holds_playback:
+            self._emit(ResumePlayback(self._answer.turn, self._answer.revision, self._answer.reply.id))
+
+    def stop(self, status: str = "interrupted") -> None:
+        """End the running answer for good; the heard text is settled here."""
+        answer, playout = self._answer, self._playout
+        if answer is None or playout is None:
+            return
+        playout.pause()
+        answer.timeline.mark("interrupted", asyncio.get_running_loop().time())
+        self._clear_queued(answer.reply.id)
+        self._emit(ClearPlayback(answer.turn, answer.revision, answer.reply.id))
+        self._end(answer, status)
+        answer.reply.cancel()
+        playout.stop()
+
+    def report_played(self, reply_id: str, played_ms: float) -> None:
+        """The peer's report of what it has played; reports of other replies are stale and dropped."""
+        if self._answer is not None and self._playout is not None and self._answer.reply.id == reply_id:
+            self._playout.report_played(played_ms / 1000)
+            self._answer.timeline.mark("audio_heard", asyncio.get_running_loop().time() - played_ms / 1000)
+
+    def mark_played(self, name: str) -> None:
+        """A carrier's mark came back. One that returns after a clear is not playback: its reply is over or paused."""
+        played = self._marks.pop(name, None)
+        if played is not None and self._answer is not None and not self.paused:
+            self.report_played(self._answer.reply.id, played)
+
+    def _end(self, answer: Answer, status: str) -> None:
+        assert self._playout is not None
+        track = answer.reply.track
+        answer.status = status
+        answer.heard = track.text if status in ("completed", "cut") else track.heard_text(self._playout.played_seconds())
+        if status in ("completed", "cut"):
+            answer.timeline.mark("reply_end", asyncio.get_running_loop().time())
+        self._answer, self._playout = None, None
+        self._emit(
+            ReplyDone(answer.turn, answer.revision, answer.reply.id, status, answer.reply.text, answer.heard)
+        )
+        self._over(answer)
+
+    async def _send_audio(self, answer: Answer, samples: Audio, offset_ms: float) -> None:
+        track = answer.reply.track
+        self._emit(
+            ReplyAudio(answer.turn, answer.revision, answer.reply.id, samples, track.rate, offset_ms)
+        )
+        end_ms = offset_ms + samples.size / track.rate * 1000
+        if end_ms >= self._next_mark_ms or (track.complete and end_ms >= track.seconds * 1000 - 1):
+            self._next_mark_ms = end_ms + _MARK_EVERY_MS
+            name = f"{self._call_id}.{answer.turn}.{answer.revision}.{answer.reply.id}.{round(end_ms)}"
+            self._marks[name] = end_ms
+            self._emit(ReplyMark(answer.turn, answer.revision, answer.reply.id, name))
+
+    async def _begin_sentence(self, answer: Answer, sentence: TrackSentence) -> None:
+        self._emit(ReplyText(answer.turn, answer.revision, answer.reply.id, sentence.text))
+
+    def _clear_if_not_held(self, answer: Answer) -> None:
+        if not self._holds_playback:
+            self._clear_queued(answer.reply.id)
+            self._marks.clear()

@@ -1,0 +1,161 @@
+"""Sends one reply's audio on a sample clock with a bounded lead, and knows what of it has been heard."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from pipeline.events import Audio
+from pipeline.track import Track, TrackSentence
+
+_FRAME_SECONDS = 0.04
+
+
+@dataclass(frozen=True, slots=True)
+class Pacing:
+    """`lead_seconds`: how far sending may be ahead of playing; a stutter shorter than it is not heard."""
+
+    lead_seconds: float = 0.3
+
+
+class Playout:
+    """One reply on its way to the peer.
+
+    `send_audio(samples, offset_ms)` and `begin_sentence(sentence)` put things on the wire. The playback position is
+    paced: what was sent since the clock started, less the time paused; a peer's own reports replace the estimate.
+    `starved` is awaited once if the first audio is late: it may put a filler on the track.
+    """
+
+    def __init__(
+        self,
+        track: Track,
+        *,
+        send_audio: Callable[[Audio, float], Awaitable[None]],
+        begin_sentence: Callable[[TrackSentence], Awaitable[None]],
+        pacing: Pacing | None = None,
+    ) -> None:
+        self.track = track
+        self.underruns = 0
+        self._send_audio = send_audio
+        self._begin_sentence = begin_sentence
+        self._pacing = pacing or Pacing()
+        self._cursor = 0
+        self._announced = 0
+        self._clock_start: float | None = None  # loop time at which position 0 would have been played
+        self._paused_at: float | None = None
+        self._running = asyncio.Event()
+        self._running.set()
+        self._stopped = False
+        self._reported: tuple[float, float] | None = None  # (loop time, seconds) of the peer's last report
+
+    @property
+    def started(self) -> bool:
+        """Whether any audio has been sent."""
+        return self._clock_start is not None
+
+    @property
+    def sent_seconds(self) -> float:
+        return self._cursor / self.track.rate
+
+    @property
+    def finished(self) -> bool:
+        """Whether all audio there will be has been sent and, by the clock, played."""
+        return self.track.complete and self.started and self.played_seconds() >= self.track.seconds - 1e-6
+
+    @property
+    def paused(self) -> bool:
+        return self._paused_at is not None
+
+    def played_seconds(self) -> float:
+        """Seconds of the reply that the caller has heard, by the peer's reports or else by pacing."""
+        if self._clock_start is None:
+            return 0.0
+        now = self._now() if self._paused_at is None else self._paused_at
+        if self._reported is not None:
+            at, seconds = self._reported
+            return max(0.0, min(self.sent_seconds, seconds + max(0.0, now - at)))
+        return max(0.0, min(self.sent_seconds, now - self._clock_start))
+
+    def report_played(self, seconds: float) -> None:
+        """The peer says how much of the reply it has played."""
+        self._reported = (self._now(), min(seconds, self.sent_seconds))
+
+    async def run(self) -> None:
+        """Send until the track is over and, by the clock, played; returns early after `stop`."""
+        while not self._stopped:
+            await self._running.wait()
+            if await self.track.more_than(self._cursor):
+                await self._send_frame()
+            elif self.started and (left := self.track.seconds - self._paced()) > 1e-6:
+                await asyncio.sleep(left)
+            else:
+                break
+
+    async def _send_frame(self) -> None:
+        await self._wait_for_lead()
+        if self.paused or self._stopped:
+            return
+        await self._announce()
+        samples = self.track.read(self._cursor, round(_FRAME_SECONDS * self.track.rate))
+        offset_ms = self._cursor / self.track.rate * 1000
+        self._start_clock()
+        self._cursor += samples.size
+        await self._send_audio(samples, offset_ms)
+
+    def pause(self) -> None:
+        """Stop sending; what was sent may still be held by the peer."""
+        if self._paused_at is None:
+            self._paused_at = self._now()
+            self._running.clear()
+
+    def resume(self, *, rewind: bool) -> None:
+        """Go on. `rewind`: the peer has dropped its buffer, so send again from the heard position."""
+        if self._paused_at is None:
+            return
+        now = self._now()
+        if self._clock_start is not None:
+            played = self.played_seconds()
+            if rewind:
+                self._cursor = round(played * self.track.rate)
+            self._clock_start = now - played
+            if self._reported is not None:
+                self._reported = (now, played)
+        self._paused_at = None
+        self._running.set()
+
+    def stop(self) -> None:
+        """End it for good; the played position stays as it is."""
+        if self._paused_at is None:
+            self._paused_at = self._now()
+        self._stopped = True
+        self._running.set()
+        self.track.finish()
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _paced(self) -> float:
+        return 0.0 if self._clock_start is None else self._now() - self._clock_start
+
+    async def _wait_for_lead(self) -> None:
+        ahead = self.sent_seconds - self._paced() - self._pacing.lead_seconds
+        if self.started and ahead > 0:
+            await asyncio.sleep(ahead)
+
+    def _start_clock(self) -> None:
+        """The first frame starts the clock; after the peer has run dry it goes on from where playing stopped."""
+        now = self._now()
+        if self._clock_start is None:
+            self._clock_start = now
+        elif now - self._clock_start > self.sent_seconds + 1e-9:
+            self._clock_start = now - self.sent_seconds
+            self.underruns += 1
+
+    async def _announce(self) -> None:
+        while self._announced < len(self.track.sentences):
+            sentence = self.track.sentences[self._announced]
+            if sentence.start_sample > self._cursor:
+                return
+            self._announced += 1
+            await self._begin_sentence(sentence)

@@ -1,0 +1,186 @@
+"""One reply being made: the language stage's sentences into the voice, onto a track. Nothing here sends anything."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from llm.language_model import Delta, Finished, Message, ReplyEvent, Sampling, Sentence
+from pipeline.timeline import Timeline
+from pipeline.track import Track
+from pipeline.workers import CancelToken, Workers
+from tts.voice import Voice, VoiceChunk
+
+AHEAD_SENTENCES = 2
+"""Sentences drafted before commit; the rest waits for the gate, so a refuted draft wastes little."""
+
+
+class Speaker(Protocol):
+    """The language stage as a reply needs it: one call's conversation (see llm.language_model.Conversation)."""
+
+    def reply(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        *,
+        draft: Sequence[int] = (),
+        cancelled: Callable[[], bool],
+    ) -> Iterator[ReplyEvent]: ...
+
+
+class StageFailed(Exception):
+    """A stage raised. `stage`: asr, llm or tts; the cause is chained."""
+
+    def __init__(self, stage: str, cause: BaseException) -> None:
+        super().__init__(f"{stage}: {cause}")
+        self.stage = stage
+        self.cause = cause
+
+
+@dataclass(slots=True)
+class Spoken:
+    """A sentence's finished audio, kept so that a redrafted reply need not synthesise it again."""
+
+    chunks: list[VoiceChunk] = field(default_factory=list)
+
+
+class Reply:
+    """Drafts, and after `release` completes, one reply.
+
+    `generate` and `synthesise` run side by side as tasks of the call. Both end by themselves after `cancel`. The
+    audio lies on `track`; whether it may be sent is the caller's business (the commit gate).
+    """
+
+    def __init__(
+        self,
+        reply_id: str,
+        *,
+        workers: Workers,
+        voice: Voice,
+        timeline: Timeline,
+        reusable: Mapping[str, Spoken] | None = None,
+    ) -> None:
+        self.id = reply_id
+        self.track = Track(voice.sample_rate)
+        self.token = CancelToken()
+        self.finished: Finished | None = None
+        self.failure: StageFailed | None = None
+        self.text = ""
+        self.spoken: dict[str, Spoken] = {}
+        self._workers = workers
+        self._voice = voice
+        self._timeline = timeline
+        self._reusable = reusable or {}
+        self._sentences: asyncio.Queue[str | None] = asyncio.Queue()
+        self._released = asyncio.Event()
+        self._drafted_sentences = 0
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """The language stage's figures, empty for a fixed text or while it runs."""
+        return dict(self.finished.stats.as_dict()) if self.finished is not None else {}
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return self.finished.ids if self.finished is not None else ()
+
+    @property
+    def cut(self) -> bool:
+        """Whether the reply ran into its length limit."""
+        return self.finished is not None and self.finished.reason == "length"
+
+    def release(self) -> None:
+        """The turn is committed: go on past the drafted sentences."""
+        self._released.set()
+
+    def cancel(self) -> None:
+        """Stop between passes and chunks. What was generated stays readable as `ids` once `generate` returns."""
+        self.token.cancel()
+        self._released.set()
+        self._sentences.put_nowait(None)
+        self.track.finish()
+
+    def say(self, text: str) -> None:
+        """A fixed text instead of a generated one: one sentence to the voice."""
+        self.text = text
+        self._sentences.put_nowait(text)
+        self._sentences.put_nowait(None)
+
+    async def generate(
+        self, speaker: Speaker, messages: Sequence[Message], sampling: Sampling, draft: Sequence[int]
+    ) -> None:
+        """Run the language stage; sentences go to the voice as they end. A failure is kept in `failure`."""
+        self._mark("llm_start")
+        try:
+            events = self._workers.stream(
+                "llm",
+                lambda: speaker.reply(messages, sampling, draft=draft, cancelled=self.token),
+                self.token,
+            )
+            async with contextlib.aclosing(events) as replies:
+                async for event in replies:
+                    await self._take(event)
+        except Exception as error:
+            self._fail("llm", error)
+        finally:
+            self._sentences.put_nowait(None)
+
+    async def _take(self, event: ReplyEvent) -> None:
+        if isinstance(event, Delta):
+            self._mark("llm_first_token")
+            self.text += event.text
+        elif isinstance(event, Sentence):
+            self._mark("llm_first_sentence")
+            self._sentences.put_nowait(event.text)
+            self._drafted_sentences += 1
+            if self._drafted_sentences >= AHEAD_SENTENCES:
+                await self._released.wait()
+        else:
+            self.finished = event
+            self.text = event.text
+
+    async def synthesise(self) -> None:
+        """Voice the sentences onto the track, in order. A failure is kept in `failure`."""
+        try:
+            while (text := await self._sentences.get()) is not None and not self.token():
+                self.track.begin_sentence(text)
+                await self._voice_sentence(text)
+        except Exception as error:
+            self._fail("tts", error)
+        finally:
+            self.track.finish()
+
+    async def _voice_sentence(self, text: str) -> None:
+        self._mark("tts_start")
+        known = self._reusable.get(text)
+        if known is not None:
+            self.spoken[text] = known
+            for chunk in known.chunks:
+                self._put(chunk)
+            return
+        spoken = Spoken()
+        chunks = self._workers.stream(
+            "tts", lambda: self._voice.synthesise(text, cancelled=self.token), self.token
+        )
+        async with contextlib.aclosing(chunks) as made:
+            async for chunk in made:
+                spoken.chunks.append(chunk)
+                self._put(chunk)
+        if not self.token():
+            self.spoken[text] = spoken
+
+    def _put(self, chunk: VoiceChunk) -> None:
+        if not self.token():
+            self._mark("tts_first_audio")
+            self.track.append(chunk)
+
+    def _fail(self, stage: str, error: Exception) -> None:
+        self.failure = self.failure or StageFailed(stage, error)
+        self.cancel()
+
+    def _mark(self, name: str) -> None:
+        if not self.token():
+            self._timeline.mark(name, asyncio.get_running_loop().time())

@@ -1,0 +1,120 @@
+"""The audio of one reply as it is made, and which of its words lie where: the ground for heard text."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipeline.events import Audio
+from tts.voice import VoiceChunk
+
+
+@dataclass(frozen=True, slots=True)
+class TrackWord:
+    """A word of the reply: its end in the reply's text (characters) and its span in the audio (seconds)."""
+
+    end_char: int
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrackSentence:
+    """A sentence of the reply: its raw text, where it starts in the reply's text, and at which sample."""
+
+    text: str
+    start_char: int
+    start_sample: int
+
+
+class Track:
+    """Grows at its end while it is synthesised, is read at any position, and tells what has been heard by a time.
+
+    Audio is float32 mono at `rate` Hz. A filler (a hold phrase) is audio without text.
+    """
+
+    def __init__(self, rate: int) -> None:
+        self.rate = rate
+        self.samples = 0
+        self.text = ""
+        self.sentences: list[TrackSentence] = []
+        self.words: list[TrackWord] = []
+        self.complete = False
+        self._chunks: list[Audio] = []
+        self._starts: list[int] = []
+        self._changed = asyncio.Event()
+
+    @property
+    def seconds(self) -> float:
+        return self.samples / self.rate
+
+    def begin_sentence(self, text: str) -> None:
+        """The audio appended from here on says `text` (raw, with its white space)."""
+        self.sentences.append(TrackSentence(text, len(self.text), self.samples))
+        self.text += text
+
+    def append(self, chunk: VoiceChunk) -> None:
+        """Add a chunk of the sentence that began last; word spans are relative to that sentence's text and audio."""
+        if chunk.words:
+            sentence = self.sentences[-1]
+            base = sentence.start_sample / self.rate
+            self.words += [
+                TrackWord(sentence.start_char + w.end_char, base + w.start, base + w.end) for w in chunk.words
+            ]
+        self._add(chunk.samples)
+
+    def append_filler(self, samples: Audio) -> None:
+        """Add audio that belongs to no text (a hold phrase), before a sentence that has no audio yet."""
+        if self.sentences and self.sentences[-1].start_sample == self.samples:
+            waiting = self.sentences[-1]
+            self.sentences[-1] = replace(waiting, start_sample=self.samples + samples.size)
+        self._add(samples)
+
+    def _add(self, samples: Audio) -> None:
+        if samples.size:
+            self._starts.append(self.samples)
+            self._chunks.append(samples)
+            self.samples += samples.size
+            self._wake()
+
+    def finish(self) -> None:
+        """Nothing more will come."""
+        self.complete = True
+        self._wake()
+
+    def read(self, start: int, count: int) -> Audio:
+        """Up to `count` samples from position `start`; fewer at the end of what there is."""
+        stop = min(start + count, self.samples)
+        if start >= stop:
+            return np.zeros(0, np.float32)
+        index = int(np.searchsorted(self._starts, start, side="right")) - 1
+        parts = []
+        while start < stop:
+            offset = start - self._starts[index]
+            part = self._chunks[index][offset : offset + stop - start]
+            parts.append(part)
+            start += part.size
+            index += 1
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    async def more_than(self, samples: int) -> bool:
+        """Wait until there is audio beyond the position; False once there will never be any."""
+        while self.samples <= samples and not self.complete:
+            self._changed.clear()
+            await self._changed.wait()
+        return self.samples > samples
+
+    def heard_text(self, seconds: float) -> str:
+        """The reply's text up to the last word of which most was heard by then; all of it when the audio is over."""
+        if self.complete and seconds >= self.seconds - 0.02:
+            return self.text
+        end = 0
+        for word in self.words:
+            if seconds >= word.start + 0.6 * (word.end - word.start):
+                end = max(end, word.end_char)
+        return self.text[:end]
+
+    def _wake(self) -> None:
+        self._changed.set()

@@ -1,0 +1,138 @@
+"""The caller's running turn: its audio, its recognition, and the attempts (revisions) to answer it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from asr.recogniser import Transcript
+from pipeline.audio_clock import RATE
+from pipeline.events import Audio
+from pipeline.reply import Reply, Spoken
+from pipeline.stages import Listening
+from pipeline.timeline import Timeline
+from pipeline.workers import CancelToken
+
+PREROLL_SECONDS = 0.3
+"""Audio before the detected onset that belongs to the turn: voice activity is confirmed late."""
+
+_MEMORY_SECONDS = 10.0
+
+
+class RecentAudio:
+    """The last seconds of the caller's audio by sample position: pre-roll, and what the end-of-turn model hears."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        self._chunks: deque[Audio] = deque()
+        self._held = 0
+
+    def push(self, audio: Audio) -> None:
+        self._chunks.append(audio)
+        self.end += audio.size
+        self._held += audio.size
+        while self._held - self._chunks[0].size > _MEMORY_SECONDS * RATE:
+            self._held -= self._chunks.popleft().size
+
+    def since(self, sample: int) -> tuple[int, Audio]:
+        """The audio from `sample` on, and the position where it really starts (older audio is forgotten)."""
+        start = max(sample, self.end - self._held, 0)
+        if start >= self.end:
+            return self.end, np.zeros(0, np.float32)
+        joined = np.concatenate(self._chunks)
+        return start, joined[joined.size - (self.end - start) :]
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One revision's try at the answer: the final transcript, the end-of-turn judgement, the drafted reply."""
+
+    revision: int
+    token: CancelToken = field(default_factory=CancelToken)
+    transcript: Transcript | None = None
+    required_ms: float | None = None
+    reply: Reply | None = None
+
+    def refute(self) -> None:
+        """The caller went on: stop all work on it."""
+        self.token.cancel()
+        if self.reply is not None:
+            self.reply.cancel()
+
+
+class Turn:
+    """What the caller is saying. Positions are samples of the call's 16 kHz audio."""
+
+    def __init__(self, number: int, revision: int, start: int, utterance: Listening) -> None:
+        self.number = number
+        self.revision = revision
+        self.start = start
+        self.utterance = utterance
+        self.timeline = Timeline()
+        self.over_agent = False
+        self.typed = False
+        self.committed = False
+        self.quiet_since: int | None = None
+        self.longest_pause_ms = 0.0
+        self.attempt: Attempt | None = None
+        self.refuted: Reply | None = None
+        self.refutations = 0
+        self.wasted_tokens = 0
+        self.reusable: dict[str, Spoken] = {}
+        self.told = ""
+        self.step_token = CancelToken()
+        self.fed = 0
+        self.stepped = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def soft_ended(self) -> bool:
+        return self.attempt is not None
+
+    @property
+    def seconds(self) -> float:
+        return self.fed / RATE
+
+    def feed(self, audio: Audio) -> None:
+        self.utterance.feed(audio)
+        self.fed += audio.size
+        self._changed.set()
+
+    async def audio_for_step(self, seconds: float) -> None:
+        """Wait until that much new audio has come since the last step and the caller is not quiet."""
+        while self.fed - self.stepped < seconds * RATE or self.soft_ended:
+            self._changed.clear()
+            await self._changed.wait()
+        self.stepped = self.fed
+
+    def soft_end(self) -> Attempt:
+        """The caller went quiet: no more steps; the attempt of this revision begins."""
+        self.step_token.cancel()
+        self.attempt = Attempt(self.revision)
+        return self.attempt
+
+    def go_on(self, pause_ms: float) -> None:
+        """The caller speaks again before commit: a new revision; the old attempt becomes its draft."""
+        self.longest_pause_ms = max(self.longest_pause_ms, pause_ms)
+        self.quiet_since = None
+        if self.attempt is None:
+            return
+        attempt, self.attempt = self.attempt, None
+        attempt.refute()
+        self.revision += 1
+        self.refutations += 1
+        if attempt.reply is not None:
+            self.refuted = attempt.reply
+            self.reusable = {**self.reusable, **attempt.reply.spoken}
+        self.timeline.refute()
+        self.step_token = CancelToken()
+        self._changed.set()
+
+    def close(self) -> None:
+        """Stop all recognition of this turn."""
+        self.step_token.cancel()
+        if self.attempt is not None and not self.committed:
+            self.attempt.refute()
