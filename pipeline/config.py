@@ -1,0 +1,249 @@
+"""The service's settings: flags over `REJOINDER_*` variables over `rejoinder.toml` over defaults."""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, Self
+
+import platformdirs
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from pipeline import catalogue
+
+ENVIRONMENT = "REJOINDER_"
+FILE_NAME = "rejoinder.toml"
+LLM_ALIASES = {"small": "qwen2.5-coder-0.5b", "smallest": "smollm2-135m"}
+
+
+class ConfigError(ValueError):
+    """A setting is wrong or unknown. The message names it, where it came from and what is accepted."""
+
+
+class Settings(BaseSettings):
+    """Every setting, with what it accepts. Built from its arguments alone; `load` reads the other sources."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid", frozen=True, env_prefix=ENVIRONMENT, env_ignore_empty=True
+    )
+
+    host: str = Field("127.0.0.1", description="address to listen on")
+    port: int = Field(8765, ge=0, le=65535, description="TCP port, 0 to 65535 (0: any free one)")
+    auth_token: SecretStr | None = Field(None, description="bearer token that clients must present")
+    allow_unauthenticated: bool = Field(
+        False, description="true or false; true serves beyond this machine without a token"
+    )
+    allowed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="other web origins whose pages may call, as a list or separated by commas"
+    )
+
+    agent: str = Field("receptionist", description="an agent's name, or the path of its TOML file")
+    agents_dir: Path | None = Field(None, description="a folder with more agents")
+
+    asr_model: str = Field(
+        "whisper-base",
+        description="whisper-base, whisper-tiny.en, or a folder with a CTranslate2 Whisper model",
+    )
+    asr_threads: int = Field(2, ge=1, le=256, description="threads of the recogniser, 1 to 256")
+    llm: str = Field(
+        "qwen2.5-coder-1.5b",
+        description="qwen2.5-coder-1.5b, small, smallest, the path of a GGUF file or Hugging Face folder, "
+        "or the http(s) address of an OpenAI-compatible server",
+    )
+    llm_threads: int = Field(2, ge=1, le=256, description="threads of the language model, 1 to 256")
+    llm_context: int = Field(
+        4096, ge=512, le=1 << 20, description="tokens of context kept for a call, 512 to 1048576"
+    )
+    draft_model: str = Field("", description="a smaller language model that drafts; empty: none")
+    speculate: bool = Field(True, description="true or false; draft tokens and verify them")
+    anticipate: bool = Field(
+        True, description="true or false; draft the answer before the turn is decided over"
+    )
+    voice: str = Field("hibari", description="hibari, piper:PATH, or the address of a speech server")
+
+    max_calls: int = Field(4, ge=1, le=10_000, description="concurrent calls, 1 to 10000")
+    max_call_seconds: float = Field(1800, gt=0, description="seconds after which a call is ended, above 0")
+    max_message_bytes: int = Field(
+        1 << 20, ge=4096, le=1 << 28, description="largest message from a client, 4096 to 268435456 bytes"
+    )
+    send_timeout_seconds: float = Field(
+        5, gt=0, le=600, description="seconds a client may take to accept a message, up to 600"
+    )
+
+    latency_log: Path = Field(
+        default_factory=lambda: platformdirs.user_data_path("rejoinder") / "latency.db",
+        description="the SQLite file with one row a turn",
+    )
+    store_transcripts: bool = Field(True, description="true or false; keep what was said in the latency log")
+    record_audio_dir: Path | None = Field(
+        None, description="a folder for recordings of calls; none: no recording"
+    )
+
+    _origins: dict[str, str] = {}
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
+
+    @field_validator("allowed_origins", mode="before")
+    @classmethod
+    def _split_at_commas(cls, value: object) -> object:
+        return (
+            [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+        )
+
+    @field_validator("llm", "draft_model")
+    @classmethod
+    def _language_model(cls, value: str) -> str:
+        value = LLM_ALIASES.get(value, value)
+        return value if _is_url(value) or not value else _known_model(value, "language")
+
+    @field_validator("asr_model")
+    @classmethod
+    def _recogniser(cls, value: str) -> str:
+        return _known_model(value, "recognition")
+
+    @field_validator("agents_dir", "latency_log", "record_audio_dir")
+    @classmethod
+    def _home(cls, value: Path | None) -> Path | None:
+        return value.expanduser() if value else None
+
+    @model_validator(mode="after")
+    def _not_open_to_everyone(self) -> Self:
+        if not (self.auth_token or self.allow_unauthenticated or _is_loopback(self.host)):
+            raise ValueError(
+                f"host {self.host} can be reached from other machines: set auth_token, "
+                "or allow_unauthenticated = true to serve anyone"
+            )
+        return self
+
+    def origin(self, name: str) -> str:
+        """Where a setting's value came from: "default", "flag", a variable of the environment, or a file."""
+        return self._origins.get(name, "default")
+
+
+class _Source(NamedTuple):
+    """Raw values of one source, and how to call it when it is the origin of a setting."""
+
+    values: Mapping[str, Any]
+    origin: str
+
+
+def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> Settings:
+    """Settings from every source. `flags`: by setting; None is a flag not given.
+
+    `file`: the TOML file. None takes the one that REJOINDER_CONFIG names, else rejoinder.toml in the
+    working folder, where there is one. Raises ConfigError.
+    """
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    sources = [
+        _from_file(file),
+        _Source(EnvSettingsSource(Settings)(), "the environment"),
+        _Source(given, "flag"),
+    ]
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for source in sources:
+        for name, value in source.values.items():
+            values[name] = value
+            variable = f"{ENVIRONMENT}{name.upper()}"
+            origins[name] = variable if source.origin == "the environment" else source.origin
+    try:
+        settings = Settings(**values)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, origins)) from None
+    settings._origins = origins
+    return settings
+
+
+def describe(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Every setting's value (secrets masked, JSON types) and source."""
+    values = settings.model_dump(mode="json")
+    return {
+        name: {"value": values[name], "source": settings.origin(name)} for name in type(settings).model_fields
+    }
+
+
+def _from_file(file: Path | None) -> _Source:
+    named = file or (
+        Path(os.environ[variable]) if (variable := f"{ENVIRONMENT}CONFIG") in os.environ else None
+    )
+    path = named or Path(FILE_NAME)
+    if named is None and not path.is_file():
+        return _Source({}, str(path))
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration file {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+    unknown = [_unknown(name) for name in values if name not in Settings.model_fields]
+    if unknown:
+        raise ConfigError("\n".join(f"{path}: {problem}" for problem in unknown))
+    return _Source(values, str(path))
+
+
+def _unknown(name: str) -> str:
+    close = difflib.get_close_matches(name, Settings.model_fields, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "`rejoinder config` lists the settings there are."
+    return f"there is no setting {name!r}; {hint}"
+
+
+def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
+    """One line a problem: setting, value (not of a secret), source, what is wrong, what is accepted."""
+    lines = []
+    for problem in error.errors():
+        message = problem["msg"].removeprefix("Value error, ")
+        if not problem["loc"]:
+            lines.append(message)
+            continue
+        name = str(problem["loc"][0])
+        field = Settings.model_fields.get(name)
+        if field is None:
+            lines.append(f"{_unknown(name)} (from {origins.get(name, 'flag')})")
+            continue
+        value = "" if name == "auth_token" else f" = {problem['input']!r}"
+        lines.append(
+            f"{name}{value} (from {origins.get(name, 'default')}): {message}. Accepted: {field.description}."
+        )
+    return "\n".join(lines)
+
+
+def _known_model(value: str, role: str) -> str:
+    """A model of this role in the catalogue, or an existing path."""
+    known = [artifact.name for artifact in catalogue.artifacts().values() if artifact.role == role]
+    if value in known or Path(value).expanduser().exists():
+        return value
+    close = difflib.get_close_matches(value, [*known, *LLM_ALIASES], n=1)
+    raise ValueError(
+        f"neither a known model nor an existing path{f' (did you mean {close[0]!r}?)' if close else ''}"
+    )
+
+
+def _is_url(value: str) -> bool:
+    return value.startswith(("http://", "https://"))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
