@@ -1,0 +1,222 @@
+"""What may follow a mark for the mark to end a sentence: pure functions of the words beside it.
+
+A rule never needs more than the one character after the white space, so a stream waits for no more than that.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from llm.sentences.abbreviations import Abbreviations
+
+Follower = Literal["lower", "capital", "digit", "quote", "other", "none"]
+
+STOPS = frozenset(".…")
+SHOUTS = frozenset("!?‼⁇⁈⁉؟۔।॥։።។။")
+WIDE_MARKS = frozenset("。！？｡")
+"""Marks of scripts that put no space between sentences."""
+MARKS = STOPS | SHOUTS | WIDE_MARKS
+
+_CAPITALS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_SENTENCE_OPENERS = frozenset("BHITWY")
+"""Capitals that mostly begin function words (But, How, It, The, We, You), seldom a noun after ``U.S.``."""
+_ZONES_AND_DAYS = frozenset("EM")
+"""Capitals that after ``a.m.`` mostly begin a zone or a day (Eastern, Monday) or a title."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which followers make the mark the end of a sentence."""
+
+    lower: bool = False
+    digit: bool = False
+    quote: bool = False
+    other: bool = False
+    capitals: frozenset[str] = frozenset()
+    """ASCII capitals that do; a letter of another script does when this holds all of them."""
+
+    @property
+    def sure(self) -> bool:
+        """Whether the mark ends the sentence before nearly anything."""
+        return self.digit and self.other
+
+    def allows(self, character: str) -> bool:
+        """Whether the sentence ends before ``character``, the first one that is not white space."""
+        kind = follower(character)
+        if kind == "capital":
+            return character in self.capitals or (len(self.capitals) == 26 and character not in _CAPITALS)
+        return kind != "none" and bool(getattr(self, kind))
+
+
+NEVER = Rule()
+ALWAYS = Rule(lower=True, digit=True, quote=True, other=True, capitals=_CAPITALS)
+BEFORE_CAPITAL = Rule(quote=True, capitals=_CAPITALS)
+BEFORE_OPENER = Rule(capitals=_SENTENCE_OPENERS)
+AFTER_CLOCK = Rule(quote=True, capitals=_CAPITALS - _ZONES_AND_DAYS)
+UNLESS_DIGIT = replace(ALWAYS, digit=False)
+GERMAN_ORDINAL = replace(ALWAYS, lower=False, digit=False, capitals=frozenset())
+
+_COUNTRIES = frozenset({"u.s", "u.k", "e.u", "u.n"})
+_CLOCK = frozenset({"a.m", "p.m"})
+_NAMES_WITH_SHOUT = frozenset({"yahoo", "jeopardy", "wham", "yum", "oklahoma"})
+_LABELS = frozenset(
+    {
+        "option",
+        "plan",
+        "vitamin",
+        "grade",
+        "type",
+        "group",
+        "team",
+        "section",
+        "part",
+        "point",
+        "class",
+        "letter",
+        "answer",
+        "choice",
+        "room",
+        "gate",
+        "terminal",
+        "building",
+        "platform",
+        "line",
+        "exit",
+        "hepatitis",
+        "item",
+        "level",
+        "zone",
+        "step",
+        "appendix",
+        "exhibit",
+        "schedule",
+        "unit",
+        "block",
+        "suite",
+        "seat",
+        "row",
+        "column",
+        "size",
+        "model",
+        "series",
+        "season",
+        "version",
+        "phase",
+        "figure",
+    }
+)
+_DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
+_NUMBER = re.compile(r"[#$€£¥]?\d[\d.,:]*")
+_MARKER = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5})")
+_STREETS = frozenset({"st", "dr", "ft", "mt", "pl", "sq", "ct", "ave", "rd", "ln", "blvd", "hwy", "pkwy"})
+
+
+def follower(character: str) -> Follower:
+    """The kind of character that comes after a mark."""
+    if character.islower():
+        return "lower"
+    if character.isdigit():
+        return "digit"
+    if character.isalpha():
+        return "capital"
+    if character in "\"'“‘«„‹「『¿¡":
+        return "quote"
+    if character in ",;:)]}%/\\”’»":
+        return "none"
+    return "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words that lead to a mark: without the marks, opening brackets and quotes around them."""
+
+    word: str
+    """The word the mark stands behind."""
+    before: str = ""
+    """The word before it in the same sentence, with its own marks."""
+    before_that: str = ""
+    opens: bool = False
+    """Whether the word begins its line or sentence, or follows a colon: a list's marker may stand there."""
+
+
+def after_stop(words: Words, table: Abbreviations) -> Rule:
+    """The rule for one full stop behind a word."""
+    word = words.word
+    lower = word.lower()
+    if not word:
+        return BEFORE_CAPITAL
+    if words.opens and _MARKER.fullmatch(word):
+        return NEVER
+    if _NUMBER.fullmatch(word):
+        return GERMAN_ORDINAL if table.ordinal_stop and len(word) <= 2 else ALWAYS
+    if lower in table.numbered:
+        return UNLESS_DIGIT if len(word) > 1 else BEFORE_CAPITAL
+    if lower in table.never:
+        return NEVER
+    if lower in _CLOCK:
+        return AFTER_CLOCK
+    if lower in _COUNTRIES:
+        return BEFORE_OPENER
+    if lower in _STREETS and _is_street(words):
+        return BEFORE_CAPITAL if not words.before_that[:1].isdigit() else NEVER
+    if lower in table.titles and word[0].isupper():
+        return NEVER
+    if lower in table.may_end:
+        return BEFORE_CAPITAL
+    if len(word) == 1 and word.isalpha():
+        return _after_letter(words)
+    if _DOTTED.fullmatch(word):
+        return NEVER
+    return ALWAYS if _looks_like_a_word(word) else BEFORE_CAPITAL
+
+
+def _is_street(words: Words) -> bool:
+    """``Main St.`` and ``5th Ave.``, not ``Dr. Smith``: the word before names it."""
+    before = words.before
+    return before[-1:].isalpha() and (before[0].isupper() or before[0].isdigit())
+
+
+def _after_letter(words: Words) -> Rule:
+    """One letter: an initial (``Jonas E. Smith``), a pronoun (``you and I.``), or a label's (``plan B.``)."""
+    before = words.before
+    if len(before) == 1 and before.isalnum():
+        return BEFORE_CAPITAL  # a code read out: "A B 1 2 C."
+    if before.lower() in _LABELS:
+        return BEFORE_CAPITAL
+    if words.word.islower():
+        return BEFORE_CAPITAL
+    if words.word == "I" and before[:1].islower():
+        return BEFORE_CAPITAL
+    return NEVER
+
+
+def _looks_like_a_word(word: str) -> bool:
+    """No unknown abbreviation: those are mostly letters without a vowel (``mgmt``, ``blvd``)."""
+    if not (word.isascii() and word.isalpha() and word.islower()):
+        return True
+    return any(letter in "aeiouy" for letter in word)
+
+
+def after_shout(words: Words) -> Rule:
+    """The rule for ``!`` and ``?`` behind a word."""
+    return BEFORE_OPENER if words.word.lower() in _NAMES_WITH_SHOUT else ALWAYS
+
+
+def after_ellipsis(dots: int, spaced: bool) -> Rule:
+    """The rule for several dots; ``. . .`` in the middle of a sentence stands for words left out."""
+    return NEVER if spaced and dots == 3 else BEFORE_CAPITAL
+
+
+def after_closer(rule: Rule) -> Rule:
+    """The rule once a quote or bracket closed behind the mark: ``"Really?" he said`` goes on."""
+    return replace(rule, lower=False)
+
+
+def ends_without_space(words: Words, mark: str, character: str, table: Abbreviations) -> bool:
+    """Whether a sentence ends before a character that touches the mark (``one.Two``, ``Hi!How``)."""
+    word = words.word
+    if not (word.isalpha() and character.isupper()):
+        return False
+    if mark in SHOUTS:
+        return True
+    return mark == "." and word.islower() and len(word) > 1 and after_stop(words, table) is ALWAYS
