@@ -1,1 +1,1 @@
-"""Speaking: voices, speakable text and streaming synthesis. Text in, float32 audio out at the voice's own rate."""
+"""Speaking: voices, speakable text, streaming synthesis. Text in, float32 audio out at the voice's rate."""

@@ -1,0 +1,206 @@
+"""Cutting a part out of an ONNX model, so that one network can be run as two.
+
+ONNX Runtime runs a whole graph or the way to some of its outputs; it cannot start in the middle. A cut keeps
+the nodes between the chosen tensors, with their weights as they are, and names the tensors as the new
+graph's inputs and outputs. The model is read as protocol-buffer fields and nothing but the graph's lists is
+rewritten, so any operator and any ONNX version passes through. Field numbers are those of `onnx.proto`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+FLOAT = 1
+"""TensorProto.DataType of float32."""
+UINT8 = 2
+"""TensorProto.DataType of uint8."""
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types of protocol buffers
+MODEL_GRAPH = 7
+GRAPH_NODE, GRAPH_INITIALISER, GRAPH_INPUT, GRAPH_OUTPUT, GRAPH_VALUE_INFO = 1, 5, 11, 12, 13
+NODE_INPUT, NODE_OUTPUT, NODE_ATTRIBUTE = 1, 2, 5
+ATTRIBUTE_GRAPH, ATTRIBUTE_GRAPHS = 6, 11
+INITIALISER_NAME = 8
+VALUE_NAME, VALUE_TYPE = 1, 2
+
+
+class CutError(ValueError):
+    """The graph does not compute the wanted tensor, or the bytes are no ONNX model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor inside the graph that becomes an input: its element type and rank, dimensions left open."""
+
+    element_type: int
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    raw: bytes
+    inputs: frozenset[str]
+    outputs: tuple[str, ...]
+
+
+def cut(model: bytes, inputs: Mapping[str, Tensor], outputs: Sequence[str]) -> bytes:
+    """The model that computes `outputs` from `inputs` and from those of its own inputs that are still needed.
+
+    `outputs` may be any tensors of the graph. Raises CutError when one of them is not in it.
+    """
+    head, graph, tail = _around_graph(model)
+    nodes, initialisers, own_inputs, own_outputs, other = _read_graph(graph)
+    kept, needed = _way_back(
+        nodes, frozenset(inputs), outputs, available=initialisers.keys() | own_inputs.keys()
+    )
+    parts = [
+        *(_field(GRAPH_NODE, node.raw) for node in kept),
+        *(_field(GRAPH_INITIALISER, raw) for name, raw in initialisers.items() if name in needed),
+        *(_field(GRAPH_INPUT, raw) for name, raw in own_inputs.items() if name in needed),
+        *(_field(GRAPH_INPUT, _value_info(name, tensor)) for name, tensor in inputs.items()),
+        *(
+            _field(GRAPH_OUTPUT, own_outputs.get(name) or _field(VALUE_NAME, name.encode()))
+            for name in outputs
+        ),
+        *other,
+    ]
+    return head + _field(MODEL_GRAPH, b"".join(parts)) + tail
+
+
+def _around_graph(model: bytes) -> tuple[bytes, bytes, bytes]:
+    position = 0
+    for number, wire_type, payload, raw in _fields(model):
+        if (number, wire_type) == (MODEL_GRAPH, BYTES):
+            return model[:position], payload, model[position + len(raw) :]
+        position += len(raw)
+    raise CutError("the file holds no ONNX graph")
+
+
+def _read_graph(
+    graph: bytes,
+) -> tuple[list[Node], dict[str, bytes], dict[str, bytes], dict[str, bytes], list[bytes]]:
+    nodes: list[Node] = []
+    initialisers: dict[str, bytes] = {}
+    own_inputs: dict[str, bytes] = {}
+    own_outputs: dict[str, bytes] = {}
+    other: list[bytes] = []
+    for number, _, payload, raw in _fields(graph):
+        if number == GRAPH_NODE:
+            nodes.append(_read_node(payload))
+        elif number == GRAPH_INITIALISER:
+            initialisers[_text(payload, INITIALISER_NAME)] = payload
+        elif number == GRAPH_INPUT:
+            own_inputs[_text(payload, VALUE_NAME)] = payload
+        elif number == GRAPH_OUTPUT:
+            own_outputs[_text(payload, VALUE_NAME)] = payload
+        elif number != GRAPH_VALUE_INFO:  # shapes noted for tensors that may be gone
+            other.append(raw)
+    return nodes, initialisers, own_inputs, own_outputs, other
+
+
+def _read_node(payload: bytes) -> Node:
+    inputs = set()
+    outputs = []
+    for number, _, value, _ in _fields(payload):
+        if number == NODE_INPUT:
+            inputs.add(value.decode())
+        elif number == NODE_OUTPUT:
+            outputs.append(value.decode())
+        elif number == NODE_ATTRIBUTE:
+            inputs |= _captured(value)
+    return Node(payload, frozenset(inputs - {""}), tuple(outputs))
+
+
+def _captured(attribute: bytes) -> set[str]:
+    """Names that the bodies of an `If` or a `Loop` may take from the graph around them."""
+    names: set[str] = set()
+    for number, wire_type, body, _ in _fields(attribute):
+        if number in (ATTRIBUTE_GRAPH, ATTRIBUTE_GRAPHS) and wire_type == BYTES:
+            nodes, *_, own_outputs, _ = _read_graph(body)
+            names.update(own_outputs, *(node.inputs for node in nodes))
+    return names
+
+
+def _way_back(
+    nodes: Sequence[Node], start: frozenset[str], outputs: Sequence[str], *, available: set[str]
+) -> tuple[list[Node], set[str]]:
+    """The nodes between `start` and `outputs`, in their order, and the names of all tensors they touch."""
+    makers = {output: node for node in nodes for output in node.outputs}
+    unknown = [name for name in outputs if name not in makers and name not in available]
+    if unknown:
+        raise CutError(f"the graph has no tensor named {', '.join(unknown)}")
+    needed: set[str] = set()
+    kept: set[int] = set()
+    waiting = list(outputs)
+    while waiting:
+        name = waiting.pop()
+        if name in needed:
+            continue
+        needed.add(name)
+        maker = makers.get(name)
+        if maker is not None and name not in start:
+            kept.add(id(maker))
+            waiting.extend(maker.inputs)
+    return [node for node in nodes if id(node) in kept], needed
+
+
+def _value_info(name: str, tensor: Tensor) -> bytes:
+    dimensions = b"".join(_field(1, _field(2, f"{name}_{axis}".encode())) for axis in range(tensor.rank))
+    tensor_type = _varint(1 << 3 | VARINT) + _varint(tensor.element_type) + _field(2, dimensions)
+    return _field(VALUE_NAME, name.encode()) + _field(VALUE_TYPE, _field(1, tensor_type))
+
+
+def _text(message: bytes, wanted: int) -> str:
+    for number, _, payload, _ in _fields(message):
+        if number == wanted:
+            return payload.decode()
+    return ""
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int, bytes, bytes]]:
+    """Each field's number, wire type, payload and its bytes as they stand. Numbers have an empty payload."""
+    position = 0
+    while position < len(message):
+        start = position
+        tag, position = _read_varint(message, position)
+        number, wire_type = tag >> 3, tag & 7
+        begin = position
+        if wire_type == VARINT:
+            _, position = _read_varint(message, position)
+            begin = position
+        elif wire_type == BYTES:
+            length, begin = _read_varint(message, position)
+            position = begin + length
+        elif wire_type in (FIXED64, FIXED32):
+            begin = position = position + (8 if wire_type == FIXED64 else 4)
+        else:
+            raise CutError(f"the file is no ONNX model: wire type {wire_type} at byte {start}")
+        if position > len(message):
+            raise CutError("the ONNX model ends in the middle of a field")
+        yield number, wire_type, message[begin:position], message[start:position]
+
+
+def _read_varint(message: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while position < len(message):
+        byte = message[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+    raise CutError("the ONNX model ends in the middle of a field")
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _field(number: int, payload: bytes) -> bytes:
+    return _varint(number << 3 | BYTES) + _varint(len(payload)) + payload
