@@ -1,0 +1,74 @@
+"""Who may call: the bearer token, and the origins that a browser's page may come from."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from websockets.http11 import Request
+
+TOKEN_PROTOCOL = "openai-insecure-api-key."
+"""A browser, which cannot set a socket's headers, offers its token, percent-encoded, as a subprotocol."""
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a page's host name can only be this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def offered_tokens(request: Request) -> list[str]:
+    """Every token a request offers: `Authorization: Bearer`, the subprotocol, `?token=`."""
+    tokens = []
+    for value in request.headers.get_all("Authorization"):
+        scheme, _, credentials = value.partition(" ")
+        if scheme.lower() == "bearer":
+            tokens.append(credentials.strip())
+    for value in request.headers.get_all("Sec-WebSocket-Protocol"):
+        names = (name.strip() for name in value.split(","))
+        tokens += [
+            unquote(name.removeprefix(TOKEN_PROTOCOL)) for name in names if name.startswith(TOKEN_PROTOCOL)
+        ]
+    tokens += parse_qs(urlsplit(request.path).query).get("token", [])
+    return tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Decides on one request.
+
+    `token`: None lets in anyone who can reach the server. `open_to_all`: also from other machines.
+    `origins`: pages from elsewhere that may call, as `https://host[:port]`.
+    """
+
+    token: str | None = None
+    open_to_all: bool = False
+    origins: Sequence[str] = field(default_factory=tuple)
+
+    def knows(self, request: Request) -> bool:
+        """Whether the request carries the token, if one is set. Compared in constant time."""
+        if self.token is None:
+            return True
+        expected = self.token.encode()
+        return any(hmac.compare_digest(found.encode(), expected) for found in offered_tokens(request))
+
+    def trusts_origin(self, request: Request) -> bool:
+        """Whether the page that opens this socket may: our own page, an allowed one, or no browser at all.
+
+        Without a token only a page loaded from a loopback name is our own: any name that is made to resolve
+        to this machine (DNS rebinding) would otherwise pass as the same origin. `open_to_all` gives that up.
+        """
+        origin = request.headers.get("Origin")
+        if origin is None or origin in self.origins or "*" in self.origins:
+            return True
+        page = urlsplit(origin)
+        if page.scheme not in ("http", "https") or page.netloc != request.headers.get("Host"):
+            return False
+        return self.token is not None or self.open_to_all or _is_loopback(page.hostname or "")

@@ -1,0 +1,230 @@
+"""One realtime connection: reads what the client sends, acts on the call, and writes what the call says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from urllib.parse import parse_qs, urlsplit
+
+from websockets.asyncio.server import ServerConnection
+from websockets.exceptions import ConnectionClosed
+
+from pipeline.audio import StreamResampler
+from pipeline.call import Call
+from pipeline.events import CallEnded, CallEvent, PeerGone
+from web.realtime import client_events as client
+from web.realtime.client_events import BadEvent
+from web.realtime.pace import RealTimePace
+from web.realtime.server_events import Translator, Wire, response
+from web.realtime.session import Session
+from web.switchboard import CallRefused, Switchboard, conduct
+
+_HEARING_RATE = 16_000
+_SLICE = _HEARING_RATE // 10
+_TYPED_LIMIT = 4_000
+_CLOSE_CODES = {"shutdown": 1001, "error": 1011}
+_TRY_AGAIN_LATER = 1013
+_POLICY_VIOLATION = 1008
+
+
+class RealtimePeer:
+    """The client's end of the socket, as the call sees it."""
+
+    holds_playback = True
+
+    def __init__(self, connection: ServerConnection, session: Session, send_timeout: float) -> None:
+        self.translator = Translator(session)
+        self.end_reason: str | None = None
+        self._connection = connection
+        self._send_timeout = send_timeout
+
+    async def send(self, event: CallEvent) -> None:
+        """Translate and send. Raises PeerGone."""
+        if isinstance(event, CallEnded):
+            self.end_reason = event.reason
+        for wire in self.translator.translate(event):
+            await self.put(wire)
+
+    async def put(self, wire: Wire) -> None:
+        """Send one server event; a client that does not take it in time is cut off. Raises PeerGone."""
+        try:
+            async with asyncio.timeout(self._send_timeout):
+                await self._connection.send(json.dumps(wire, ensure_ascii=False))
+        except TimeoutError:
+            self._connection.transport.abort()
+            raise PeerGone(f"the client took no message for {self._send_timeout:g} s") from None
+        except ConnectionClosed as closed:
+            raise PeerGone(str(closed)) from None
+
+
+class RealtimeFrontEnd:
+    """The handler of `/v1/realtime`: one call for each socket."""
+
+    def __init__(self, switchboard: Switchboard, *, send_timeout: float = 5.0) -> None:
+        self._switchboard = switchboard
+        self._send_timeout = send_timeout
+
+    async def handle(self, connection: ServerConnection) -> None:
+        """Run one connection from its opening to its close."""
+        session = Session()
+        peer = RealtimePeer(connection, session, self._send_timeout)
+        try:
+            with self._switchboard.line(peer, agent=self._wanted_agent(connection), origin="web") as call:
+                created = peer.translator.event("session.created", session=session.describe(call.agent))
+                await peer.put(created)
+                await conduct(call, _Listener(connection, peer, session, call).listen())
+        except CallRefused as refused:
+            await self._refuse(connection, peer, refused)
+        except PeerGone:
+            return
+        else:
+            reason = peer.end_reason or "error"
+            await connection.close(_CLOSE_CODES.get(reason, 1000), reason)
+
+    def _wanted_agent(self, connection: ServerConnection) -> str | None:
+        """`?agent=NAME`; a `?model=` counts when it names an agent, for clients that know no agents."""
+        assert connection.request is not None
+        query = parse_qs(urlsplit(connection.request.path).query)
+        if "agent" in query:
+            return query["agent"][0]
+        model = query.get("model", [""])[0]
+        service = self._switchboard.service
+        return model if service is not None and model in service.agents else None
+
+    async def _refuse(self, connection: ServerConnection, peer: RealtimePeer, refused: CallRefused) -> None:
+        kind = "invalid_request_error" if refused.code == "unknown_agent" else "server_error"
+        code = _POLICY_VIOLATION if refused.code == "unknown_agent" else _TRY_AGAIN_LATER
+        try:
+            await peer.put(peer.translator.error(kind, refused.code, refused.message))
+        except PeerGone:
+            return
+        await connection.close(code, refused.code)
+
+
+class _Listener:
+    """Acts on the messages of one client."""
+
+    def __init__(
+        self, connection: ServerConnection, peer: RealtimePeer, session: Session, call: Call
+    ) -> None:
+        self._connection = connection
+        self._peer = peer
+        self._out = peer.translator
+        self._session = session
+        self._call = call
+        self._resampler = StreamResampler(session.input.rate, _HEARING_RATE)
+        self._pace = RealTimePace()
+        self._typed: list[str] = []
+
+    async def listen(self) -> None:
+        """Until the client is gone. A message that is wrong gets an error, and the call goes on."""
+        try:
+            async for message in self._connection:
+                try:
+                    await self._act(client.decode_event(message))
+                except BadEvent as bad:
+                    await self._peer.put(self._out.refusal(bad))
+        except (ConnectionClosed, PeerGone):
+            return
+
+    async def _act(self, event: client.AnyClientEvent) -> None:
+        match event:
+            case client.AudioAppend():
+                await self._hear(event)
+            case client.PlaybackReport(item_id=item, played_ms=played):
+                self._call.playback(self._reply(item, event), played)
+            case client.AudioCommit():
+                self._call.respond()
+            case client.AudioClear():
+                self._resampler = StreamResampler(self._session.input.rate, _HEARING_RATE)
+                await self._put("input_audio_buffer.cleared")
+            case client.ItemCreate():
+                await self._type(event)
+            case client.ItemTruncate():
+                await self._truncate(event)
+            case client.ResponseCreate():
+                self._respond()
+            case client.ResponseCancel():
+                self._cancel(event)
+            case client.SessionUpdate():
+                await self._update(event)
+
+    async def _hear(self, event: client.AudioAppend) -> None:
+        """Pass the audio on, no faster than it was spoken."""
+        try:
+            samples = self._session.input.decode(client.decode_audio(event))
+        except ValueError as error:
+            if isinstance(error, BadEvent):
+                raise
+            raise BadEvent("invalid_audio", str(error), param="audio", event_id=event.event_id) from None
+        heard = self._resampler.push(samples)
+        for start in range(0, len(heard), _SLICE):
+            piece = heard[start : start + _SLICE]
+            wait = self._pace.wait_before(len(piece) / _HEARING_RATE, asyncio.get_running_loop().time())
+            if wait > 0:
+                await asyncio.sleep(wait)
+            self._call.hear(piece)
+
+    async def _type(self, event: client.ItemCreate) -> None:
+        """Keep a typed message until the client asks for the response to it."""
+        text = client.typed_text(event)
+        if sum(map(len, self._typed)) + len(text) > _TYPED_LIMIT:
+            raise BadEvent(
+                "text_too_long",
+                f"typed messages before one response may have {_TYPED_LIMIT} characters together",
+                param="item.content",
+                event_id=event.event_id,
+            )
+        self._typed.append(text)
+        for wire in self._out.typed_message(event.item.id, text):
+            await self._peer.put(wire)
+
+    def _respond(self) -> None:
+        """Answer the typed messages, or else what the caller has said so far."""
+        if self._typed:
+            text, self._typed = " ".join(self._typed), []
+            self._call.say_text(text)
+        else:
+            self._call.respond()
+
+    def _cancel(self, event: client.ResponseCancel) -> None:
+        reply = self._out.active_reply
+        if reply is None or event.response_id not in (None, response(reply)):
+            raise BadEvent(
+                "response_cancel_not_active",
+                "there is no such response under way",
+                param="response_id",
+                event_id=event.event_id,
+            )
+        self._out.cancelled_by_client.add(reply)
+        self._call.cancel_reply()
+
+    async def _truncate(self, event: client.ItemTruncate) -> None:
+        self._call.playback(self._reply(event.item_id, event), event.audio_end_ms)
+        await self._put(
+            "conversation.item.truncated",
+            item_id=event.item_id,
+            content_index=0,
+            audio_end_ms=event.audio_end_ms,
+        )
+
+    async def _update(self, event: client.SessionUpdate) -> None:
+        self._session.update(event)
+        if self._session.input.rate != self._resampler.rate_in:
+            self._call.hear(self._resampler.flush())
+            self._resampler = StreamResampler(self._session.input.rate, _HEARING_RATE)
+        await self._put("session.updated", session=self._session.describe(self._call.agent))
+
+    def _reply(self, item_id: str, event: client.ItemTruncate | client.PlaybackReport) -> str:
+        reply = self._out.replies.get(item_id)
+        if reply is None:
+            raise BadEvent(
+                "item_not_found",
+                f"there is no reply with the item id {item_id[:80]!r}",
+                param="item_id",
+                event_id=event.event_id,
+            )
+        return reply
+
+    async def _put(self, kind: str, **fields: object) -> None:
+        await self._peer.put(self._out.event(kind, **fields))

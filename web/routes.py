@@ -1,0 +1,107 @@
+"""Which path answers what: a small table of pages and sockets, and the HTTP answers they are made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+
+from websockets.asyncio.server import ServerConnection
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+PageHandler = Callable[[Request], Awaitable[Response]]
+SocketHandler = Callable[[ServerConnection], Awaitable[None]]
+Admission = Callable[[Request], Response | None]
+"""Looks at a socket's opening request; a response refuses it."""
+
+
+def respond(
+    body: bytes | str,
+    content_type: str,
+    *,
+    status: HTTPStatus = HTTPStatus.OK,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """An HTTP answer that no cache keeps."""
+    data = body.encode() if isinstance(body, str) else body
+    fields = {
+        "Date": formatdate(usegmt=True),
+        "Connection": "close",
+        "Content-Type": content_type,
+        "Content-Length": str(len(data)),
+        "Cache-Control": "no-cache",
+        "X-Content-Type-Options": "nosniff",
+        **(headers or {}),
+    }
+    return Response(status.value, status.phrase, Headers(fields), data)
+
+
+def respond_text(
+    text: str, *, status: HTTPStatus = HTTPStatus.OK, headers: dict[str, str] | None = None
+) -> Response:
+    return respond(text + "\n", "text/plain; charset=utf-8", status=status, headers=headers)
+
+
+def respond_json(
+    value: Any, *, status: HTTPStatus = HTTPStatus.OK, headers: dict[str, str] | None = None
+) -> Response:
+    return respond(json.dumps(value) + "\n", "application/json", status=status, headers=headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """`protocols`: the subprotocols it can speak, if any."""
+
+    handler: SocketHandler
+    admit: Admission
+    protocols: tuple[str, ...] = ()
+
+
+class Routes:
+    """Exact paths. A path may be a page, a socket, or both: an upgrade request goes to the socket."""
+
+    def __init__(self) -> None:
+        self._pages: dict[str, PageHandler] = {}
+        self._sockets: dict[str, Socket] = {}
+
+    def page(self, path: str, handler: PageHandler) -> None:
+        """Answer GET and HEAD of `path`."""
+        self._pages[path] = handler
+
+    def socket(
+        self, path: str, handler: SocketHandler, *, admit: Admission, protocols: tuple[str, ...] = ()
+    ) -> None:
+        """Hand sockets opened at `path` to `handler`, which runs until the connection is done with."""
+        self._sockets[path] = Socket(handler, admit, protocols)
+
+    def socket_at(self, request: Request) -> Socket | None:
+        return self._sockets.get(urlsplit(request.path).path)
+
+    async def answer(self, request: Request) -> Response | None:
+        """The HTTP answer to a request; None lets a socket's handshake go on."""
+        path = urlsplit(request.path).path
+        if request.method not in ("GET", "HEAD"):
+            message = f"{request.method} is not supported here"
+            return respond_text(message, status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
+        upgrade = request.headers.get("Upgrade", "").lower() == "websocket"
+        if (socket := self._sockets.get(path)) and (upgrade or path not in self._pages):
+            return socket.admit(request) or (None if upgrade else _needs_upgrade())
+        if (page := self._pages.get(path)) is None:
+            return respond_text(f"there is nothing at {path}", status=HTTPStatus.NOT_FOUND)
+        response = await page(request)
+        if request.method == "HEAD":
+            response.body = b""
+        return response
+
+
+def _needs_upgrade() -> Response:
+    return respond_text(
+        "this address takes websockets",
+        status=HTTPStatus.UPGRADE_REQUIRED,
+        headers={"Upgrade": "websocket"},
+    )

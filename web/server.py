@@ -1,0 +1,121 @@
+"""The one server: pages and sockets on one port, from its binding to its orderly end."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from websockets.asyncio.server import Server as Listener
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.http11 import Request, Response
+from websockets.typing import Subprotocol
+
+from pipeline.config import Settings
+from web import assets, health
+from web.auth import Gate
+from web.realtime.connection import RealtimeFrontEnd
+from web.routes import Routes, respond_text
+from web.switchboard import Switchboard
+
+log = logging.getLogger("rejoinder.web")
+
+_GRACE_SECONDS = 5.0
+_CLOSE_TIMEOUT = 2.0
+
+
+class CannotListen(OSError):
+    """The address cannot be bound; the message says why and what to do."""
+
+
+class Server:
+    """Listens from `start` on; takes calls once its switchboard has a service."""
+
+    def __init__(self, settings: Settings, switchboard: Switchboard) -> None:
+        self.switchboard = switchboard
+        self._settings = settings
+        token = settings.auth_token.get_secret_value() if settings.auth_token else None
+        self.gate = Gate(token, settings.allow_unauthenticated, settings.allowed_origins)
+        self.routes = Routes()
+        self._listener: Listener | None = None
+        self._mount()
+
+    async def start(self) -> None:
+        """Bind and answer. Raises CannotListen."""
+        host, port = self._settings.host, self._settings.port
+        try:
+            self._listener = await serve(
+                self._handle,
+                host,
+                port,
+                process_request=self._answer,
+                select_subprotocol=self._select_protocol,
+                max_size=self._settings.max_message_bytes,
+                close_timeout=_CLOSE_TIMEOUT,
+                compression=None,  # base64 of noise: it costs a core and saves nothing
+                server_header=None,
+                logger=logging.getLogger("rejoinder.web.socket"),
+            )
+        except OSError as error:
+            raise CannotListen(_why(error, host, port)) from error
+
+    @property
+    def port(self) -> int:
+        """The port it listens on, also when any free one was asked for."""
+        assert self._listener is not None
+        return int(self._listener.sockets[0].getsockname()[1])
+
+    @property
+    def address(self) -> str:
+        """The page's address, as a browser on this machine opens it."""
+        host = self._settings.host
+        name = "localhost" if host in ("0.0.0.0", "::", "") else f"[{host}]" if ":" in host else host
+        return f"http://{name}:{self.port}/"
+
+    async def stop(self) -> None:
+        """End the calls in order, then close what is left."""
+        await self.switchboard.hang_up_all(_GRACE_SECONDS)
+        if self._listener is not None:
+            self._listener.close()
+            await self._listener.wait_closed()
+
+    def _mount(self) -> None:
+        realtime = RealtimeFrontEnd(self.switchboard, send_timeout=self._settings.send_timeout_seconds)
+        self.routes.socket("/v1/realtime", realtime.handle, admit=self._admit_client, protocols=("realtime",))
+        health.mount(self.routes, self.switchboard)
+        assets.mount(self.routes)
+
+    def _admit_client(self, request: Request) -> Response | None:
+        if not self.gate.trusts_origin(request):
+            message = f"a page from {request.headers.get('Origin')} may not call here; see allowed_origins"
+            return respond_text(message, status=HTTPStatus.FORBIDDEN)
+        if not self.gate.knows(request):
+            headers = {"WWW-Authenticate": "Bearer"}
+            return respond_text("a bearer token is needed", status=HTTPStatus.UNAUTHORIZED, headers=headers)
+        return None
+
+    async def _answer(self, _: ServerConnection, request: Request) -> Response | None:
+        return await self.routes.answer(request)
+
+    def _select_protocol(
+        self, connection: ServerConnection, offered: Sequence[Subprotocol]
+    ) -> Subprotocol | None:
+        """The first of the socket's own that the client offers; a token in an offer is never echoed."""
+        assert connection.request is not None
+        socket = self.routes.socket_at(connection.request)
+        return next((name for name in offered if socket and name in socket.protocols), None)
+
+    async def _handle(self, connection: ServerConnection) -> None:
+        assert connection.request is not None
+        socket = self.routes.socket_at(connection.request)
+        assert socket is not None, "only requests for sockets are upgraded"
+        await socket.handler(connection)
+
+
+def _why(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} of {host} is in use: stop what listens there, or choose another with --port"
+    if error.errno == errno.EACCES:
+        return f"port {port} needs rights that this user does not have: choose one above 1023 with --port"
+    return f"cannot listen on {host}, port {port}: {error.strerror or error}"
