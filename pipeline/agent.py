@@ -43,8 +43,8 @@ class SamplingChoice(_Part):
 class Interruptions(_Part):
     """What a caller who speaks while the agent speaks does.
 
-    `off`: nothing. `words`: the agent pauses at once and stops for good after `words` real words (not "mm-hm").
-    `at_once`: any speech stops it for good.
+    `off`: nothing. `words`: the agent pauses at once and stops for good after `words` real words (not
+    "mm-hm"). `at_once`: any speech stops it for good.
     """
 
     mode: Literal["off", "words", "at_once"] = "words"
@@ -52,7 +52,8 @@ class Interruptions(_Part):
 
 
 class Silence(_Part):
-    """After `after_seconds` without a word from the caller the agent says `text`; after `times` it hangs up."""
+    """After `after_seconds` without a word from the caller the agent says `text`; after `times` it hangs
+    up."""
 
     after_seconds: float = Field(default=15.0, gt=0)
     text: str = "Are you still there?"
@@ -90,7 +91,8 @@ class Agent(_Part):
     max_call_seconds: float | None = Field(default=None, gt=0)
 
     def system_prompt(self, variables: Mapping[str, str] | None = None) -> str:
-        """Persona, facts as a list, rules; `{name}` places are filled from the call's variables, unknown ones left."""
+        """Persona, facts as a list, rules; `{name}` places are filled from the call's variables, unknown
+        ones left."""
         lines = [self.persona.strip()]
         lines += [f"- {fact}" for fact in self.facts]
         if self.rules:

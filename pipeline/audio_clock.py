@@ -14,8 +14,9 @@ _DRIFT = 100e-6
 class AudioClock:
     """When a sample was spoken, judged by the least delayed packet so far.
 
-    A packet can only arrive late, never early, so the smallest (arrival - position) seen is the best anchor. A sender
-    that stops sending (a muted page) leaves a gap: the anchor then jumps; a burst after a stall pulls it back.
+    A packet can only arrive late, never early, so the smallest (arrival - position) seen is the best anchor.
+    A sender that stops sending (a muted page) leaves a gap: the anchor then jumps; a burst after a stall
+    pulls it back.
     """
 
     def __init__(self) -> None:
@@ -35,5 +36,6 @@ class AudioClock:
         self._last_arrival = now
 
     def time_of(self, sample: int) -> float:
-        """Loop time at which the sample at this position was spoken. Before any audio: 0-based positions at time 0."""
+        """Loop time at which the sample at this position was spoken. Before any audio: 0-based positions at
+        time 0."""
         return (self._anchor or 0.0) + sample / RATE

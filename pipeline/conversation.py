@@ -24,7 +24,8 @@ class Dialogue:
             self._messages.append(Message("assistant", text, ids))
 
     def messages(self, growing: str = "") -> list[Message]:
-        """The prompt so far, with the caller's not yet committed words as a last message when there are any."""
+        """The prompt so far, with the caller's not yet committed words as a last message when there are
+        any."""
         tail = [Message("user", growing)] if growing else []
         return [self._system, *self._messages, *tail]
 

@@ -1,8 +1,8 @@
 """What a call tells the peer at the other end of its socket, in the pipeline's own words.
 
-A front end (realtime protocol, phone carrier, command line) implements `Peer` and translates these to its wire.
-Every event of a turn carries (turn, revision); a front end never has to decide what is stale: the call only
-emits what the peer may act on now.
+A front end (realtime protocol, phone carrier, command line) implements `Peer` and translates these to its
+wire. Every event of a turn carries (turn, revision); a front end never has to decide what is stale: the call
+only emits what the peer may act on now.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class SpeechStarted:
 
 @dataclass(frozen=True, slots=True)
 class SpeechStopped:
-    """The caller's turn is decided to be over (commit). `audio_ms`: true end of speech, not detection time."""
+    """The caller's turn is decided to be over (commit). `audio_ms`: true end of speech, not detection
+    time."""
 
     turn: int
     revision: int
@@ -40,7 +41,8 @@ class SpeechStopped:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptDelta:
-    """Words of the caller that will not change any more; `text` appends to the earlier deltas of the same turn."""
+    """Words of the caller that will not change any more; `text` appends to the earlier deltas of the same
+    turn."""
 
     turn: int
     revision: int
@@ -58,7 +60,8 @@ class TranscriptDone:
 
 @dataclass(frozen=True, slots=True)
 class ReplyStarted:
-    """The answer to a committed turn begins. Turn 0 is what the agent says unasked (greeting, are-you-there)."""
+    """The answer to a committed turn begins. Turn 0 is what the agent says unasked (greeting,
+    are-you-there)."""
 
     turn: int
     revision: int
@@ -77,7 +80,8 @@ class ReplyText:
 
 @dataclass(frozen=True, slots=True)
 class ReplyAudio:
-    """20-40 ms of the reply: float32 mono [-1, 1] at `rate` Hz. `offset_ms`: its place in the reply's audio."""
+    """20-40 ms of the reply: float32 mono [-1, 1] at `rate` Hz. `offset_ms`: its place in the reply's
+    audio."""
 
     turn: int
     revision: int
@@ -89,7 +93,8 @@ class ReplyAudio:
 
 @dataclass(frozen=True, slots=True)
 class ReplyMark:
-    """A named point after the audio sent so far; a carrier with marks echoes it once played (see `Call.mark_played`)."""
+    """A named point after the audio sent so far; a carrier with marks echoes it once played (see
+    `Call.mark_played`)."""
 
     turn: int
     revision: int
@@ -99,7 +104,8 @@ class ReplyMark:
 
 @dataclass(frozen=True, slots=True)
 class ReplyDone:
-    """Everything of the reply was sent, or it was ended. `status`: completed, interrupted, cut (length), failed."""
+    """Everything of the reply was sent, or it was ended. `status`: completed, interrupted, cut (length),
+    failed."""
 
     turn: int
     revision: int
@@ -138,7 +144,8 @@ class ClearPlayback:
 
 @dataclass(frozen=True, slots=True)
 class TurnLogged:
-    """The finished turn's row of the latency log, as plain data (see `pipeline.timeline.TurnRecord.as_dict`)."""
+    """The finished turn's row of the latency log, as plain data (see
+    `pipeline.timeline.TurnRecord.as_dict`)."""
 
     turn: int
     revision: int
@@ -147,7 +154,8 @@ class TurnLogged:
 
 @dataclass(frozen=True, slots=True)
 class StageProgress:
-    """A mark of the running turn's timeline was set; for live waterfalls. `ms` is relative to speech_end (may be < 0)."""
+    """A mark of the running turn's timeline was set; for live waterfalls. `ms` is relative to speech_end
+    (may be < 0)."""
 
     turn: int
     revision: int
@@ -167,7 +175,8 @@ class CallFailed:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """The last event of a call. `reason`: goodbye, max_length, silence, hang_up, peer_gone, error, shutdown."""
+    """The last event of a call. `reason`: goodbye, max_length, silence, hang_up, peer_gone, error,
+    shutdown."""
 
     turn: int
     revision: int
@@ -199,8 +208,8 @@ class Peer(Protocol):
 
     @property
     def holds_playback(self) -> bool:
-        """Whether the peer can pause and go on (PausePlayback, ResumePlayback). If not, the call clears the peer's
-        buffer instead and sends again from the heard position."""
+        """Whether the peer can pause and go on (PausePlayback, ResumePlayback). If not, the call clears the
+        peer's buffer instead and sends again from the heard position."""
 
     async def send(self, event: CallEvent) -> None:
         """Put `event` on the wire; bounded by the front end's send timeout. Raises PeerGone."""

@@ -10,9 +10,55 @@ from pipeline.agent import Interruptions
 Verdict = Literal["wait", "resume", "stop"]
 
 BACKCHANNELS = frozenset(
-    """ah aha ah-ha alright cool fine good great ha hm hmm huh i see mhm mm mmm mm-hm mm-hmm mhmm nice oh ok okay
-    right sure thanks uh uh-huh uh-uh um wow yeah yep yes yup""".split()
-) | {"i see", "got it", "of course", "all right", "that's right", "thank you", "you know", "oh okay", "okay great"}
+    [
+        "ah",
+        "aha",
+        "ah-ha",
+        "alright",
+        "cool",
+        "fine",
+        "good",
+        "great",
+        "ha",
+        "hm",
+        "hmm",
+        "huh",
+        "i",
+        "see",
+        "mhm",
+        "mm",
+        "mmm",
+        "mm-hm",
+        "mm-hmm",
+        "mhmm",
+        "nice",
+        "oh",
+        "ok",
+        "okay",
+        "right",
+        "sure",
+        "thanks",
+        "uh",
+        "uh-huh",
+        "uh-uh",
+        "um",
+        "wow",
+        "yeah",
+        "yep",
+        "yes",
+        "yup",
+    ]
+) | {
+    "i see",
+    "got it",
+    "of course",
+    "all right",
+    "that's right",
+    "thank you",
+    "you know",
+    "oh okay",
+    "okay great",
+}
 """Said to keep the other one talking; they stop nobody."""
 
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*", re.UNICODE)
@@ -32,7 +78,8 @@ def is_backchannel(text: str) -> bool:
 def is_echo(text: str, agent_says: str) -> bool:
     """Whether the text is what the agent itself is saying: the loudspeaker in the microphone.
 
-    Three words at least, all of them in the agent's words in the same order (as a subsequence with small gaps).
+    Three words at least, all of them in the agent's words in the same order (as a subsequence with small
+    gaps).
     """
     said, spoken = words(text), words(agent_says)
     if len(said) < 3:
@@ -52,8 +99,9 @@ def judge(
 ) -> Verdict:
     """What to do about speech over the agent.
 
-    `text`: the words recognised so far, tentative ones included. `final`: the caller is quiet again and `text` is all
-    there is. `agent_says`: the reply that plays. `turn_is_over`: the reply has been fully sent and heard.
+    `text`: the words recognised so far, tentative ones included. `final`: the caller is quiet again and
+    `text` is all there is. `agent_says`: the reply that plays. `turn_is_over`: the reply has been fully sent
+    and heard.
     """
     if turn_is_over and words(text):
         return "stop"

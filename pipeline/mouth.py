@@ -1,4 +1,5 @@
-"""The agent's side of a call: the one reply that may be heard now, its pauses, its end, and what of it was heard."""
+"""The agent's side of a call: the one reply that may be heard now, its pauses, its end, and what of it was
+heard."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from pipeline.timeline import Timeline
 from pipeline.track import TrackSentence
 
 _MARK_EVERY_MS = 500.0
-"""Marks this often in the reply's audio, so that a carrier's echo places the heard text within half a second."""
+"""Marks this often in the reply's audio, so that a carrier's echo places the heard text within half a
+second."""
 
 
 @dataclass(slots=True)
@@ -43,7 +45,8 @@ class Answer:
 
 
 class Mouth:
-    """At most one answer at a time. `over(answer)` is called once for each, when it is completed or stopped."""
+    """At most one answer at a time. `over(answer)` is called once for each, when it is completed or
+    stopped."""
 
     def __init__(
         self,
@@ -133,7 +136,8 @@ class Mouth:
             self._answer.timeline.mark("audio_heard", asyncio.get_running_loop().time() - played_ms / 1000)
 
     def mark_played(self, name: str) -> None:
-        """A carrier's mark came back. One that returns after a clear is not playback: its reply is over or paused."""
+        """A carrier's mark came back. One that returns after a clear is not playback: its reply is over or
+        paused."""
         played = self._marks.pop(name, None)
         if played is not None and self._answer is not None and not self.paused:
             self.report_played(self._answer.reply.id, played)
@@ -142,7 +146,9 @@ class Mouth:
         assert self._playout is not None
         track = answer.reply.track
         answer.status = status
-        answer.heard = track.text if status in ("completed", "cut") else track.heard_text(self._playout.played_seconds())
+        answer.heard = (
+            track.text if status in ("completed", "cut") else track.heard_text(self._playout.played_seconds())
+        )
         if status in ("completed", "cut"):
             answer.timeline.mark("reply_end", asyncio.get_running_loop().time())
         self._answer, self._playout = None, None
@@ -153,9 +159,7 @@ class Mouth:
 
     async def _send_audio(self, answer: Answer, samples: Audio, offset_ms: float) -> None:
         track = answer.reply.track
-        self._emit(
-            ReplyAudio(answer.turn, answer.revision, answer.reply.id, samples, track.rate, offset_ms)
-        )
+        self._emit(ReplyAudio(answer.turn, answer.revision, answer.reply.id, samples, track.rate, offset_ms))
         end_ms = offset_ms + samples.size / track.rate * 1000
         if end_ms >= self._next_mark_ms or (track.complete and end_ms >= track.seconds * 1000 - 1):
             self._next_mark_ms = end_ms + _MARK_EVERY_MS

@@ -22,9 +22,10 @@ class Pacing:
 class Playout:
     """One reply on its way to the peer.
 
-    `send_audio(samples, offset_ms)` and `begin_sentence(sentence)` put things on the wire. The playback position is
-    paced: what was sent since the clock started, less the time paused; a peer's own reports replace the estimate.
-    `starved` is awaited once if the first audio is late: it may put a filler on the track.
+    `send_audio(samples, offset_ms)` and `begin_sentence(sentence)` put things on the wire. The playback
+    position is paced: what was sent since the clock started, less the time paused; a peer's own reports
+    replace the estimate. `starved` is awaited once if the first audio is late: it may put a filler on the
+    track.
     """
 
     def __init__(
@@ -144,7 +145,8 @@ class Playout:
             await asyncio.sleep(ahead)
 
     def _start_clock(self) -> None:
-        """The first frame starts the clock; after the peer has run dry it goes on from where playing stopped."""
+        """The first frame starts the clock; after the peer has run dry it goes on from where playing
+        stopped."""
         now = self._now()
         if self._clock_start is None:
             self._clock_start = now

@@ -1,4 +1,5 @@
-"""One reply being made: the language stage's sentences into the voice, onto a track. Nothing here sends anything."""
+"""One reply being made: the language stage's sentences into the voice, onto a track. Nothing here sends
+anything."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ AHEAD_SENTENCES = 2
 
 
 class Speaker(Protocol):
-    """The language stage as a reply needs it: one call's conversation (see llm.language_model.Conversation)."""
+    """The language stage as a reply needs it: one call's conversation (see
+    llm.language_model.Conversation)."""
 
     def reply(
         self,
@@ -50,8 +52,8 @@ class Spoken:
 class Reply:
     """Drafts, and after `release` completes, one reply.
 
-    `generate` and `synthesise` run side by side as tasks of the call. Both end by themselves after `cancel`. The
-    audio lies on `track`; whether it may be sent is the caller's business (the commit gate).
+    `generate` and `synthesise` run side by side as tasks of the call. Both end by themselves after `cancel`.
+    The audio lies on `track`; whether it may be sent is the caller's business (the commit gate).
     """
 
     def __init__(
@@ -97,7 +99,8 @@ class Reply:
         self._released.set()
 
     def cancel(self) -> None:
-        """Stop between passes and chunks. What was generated stays readable as `ids` once `generate` returns."""
+        """Stop between passes and chunks. What was generated stays readable as `ids` once `generate`
+        returns."""
         self.token.cancel()
         self._released.set()
         self._sentences.put_nowait(None)

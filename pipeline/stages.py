@@ -1,4 +1,5 @@
-"""The loaded stages as a call needs them. The real ones are loaded by `pipeline.service`; tests put fakes here."""
+"""The loaded stages as a call needs them. The real ones are loaded by `pipeline.service`; tests put fakes
+here."""
 
 from __future__ import annotations
 
@@ -63,8 +64,8 @@ class LanguageStage(Protocol):
 class Stages:
     """What all calls of a process share.
 
-    `speculate`: draft behind the commit gate from the soft end on. `room_for_drafts`: whether the machine has room
-    for work that may be thrown away.
+    `speculate`: draft behind the commit gate from the soft end on. `room_for_drafts`: whether the machine has
+    room for work that may be thrown away.
     """
 
     workers: Workers

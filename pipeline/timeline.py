@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,10 +40,14 @@ OF_AN_ATTEMPT = tuple(mark for mark in MARKS if mark not in ("speech_start",))
 
 
 class Timeline:
-    """Marks of one turn in loop seconds. The first setting of a mark is kept; absent means it did not happen."""
+    """Marks of one turn in loop seconds. The first setting of a mark is kept; absent means it did not happen.
 
-    def __init__(self) -> None:
+    `observer(name, at)` is told of every new mark, for whoever watches the turn live.
+    """
+
+    def __init__(self, observer: Callable[[str, float], None] | None = None) -> None:
         self._marks: dict[str, float] = {}
+        self._observer = observer
 
     def mark(self, name: str, at: float) -> bool:
         """Set a mark; returns whether it is new. Raises KeyError for a name that is not in MARKS."""
@@ -51,6 +56,8 @@ class Timeline:
         if name in self._marks:
             return False
         self._marks[name] = at
+        if self._observer is not None:
+            self._observer(name, at)
         return True
 
     def at(self, name: str) -> float | None:
@@ -84,7 +91,8 @@ class Timeline:
 
 @dataclass(slots=True)
 class TurnRecord:
-    """What the latency log keeps of one turn. Plain data; `as_dict` is the log's row and the wire's record."""
+    """What the latency log keeps of one turn. Plain data; `as_dict` is the log's row and the wire's
+    record."""
 
     call_id: str
     turn: int
@@ -106,7 +114,8 @@ class TurnRecord:
     extra: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """One flat dictionary; the language stage's figures (passes, drafted, …) are merged in by their names."""
+        """One flat dictionary; the language stage's figures (passes, drafted, …) are merged in by their
+        names."""
         return {
             "call_id": self.call_id,
             "turn": self.turn,

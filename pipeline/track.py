@@ -30,7 +30,8 @@ class TrackSentence:
 
 
 class Track:
-    """Grows at its end while it is synthesised, is read at any position, and tells what has been heard by a time.
+    """Grows at its end while it is synthesised, is read at any position, and tells what has been heard by a
+    time.
 
     Audio is float32 mono at `rate` Hz. A filler (a hold phrase) is audio without text.
     """
@@ -56,7 +57,8 @@ class Track:
         self.text += text
 
     def append(self, chunk: VoiceChunk) -> None:
-        """Add a chunk of the sentence that began last; word spans are relative to that sentence's text and audio."""
+        """Add a chunk of the sentence that began last; word spans are relative to that sentence's text and
+        audio."""
         if chunk.words:
             sentence = self.sentences[-1]
             base = sentence.start_sample / self.rate
@@ -107,7 +109,8 @@ class Track:
         return self.samples > samples
 
     def heard_text(self, seconds: float) -> str:
-        """The reply's text up to the last word of which most was heard by then; all of it when the audio is over."""
+        """The reply's text up to the last word of which most was heard by then; all of it when the audio is
+        over."""
         if self.complete and seconds >= self.seconds - 0.02:
             return self.text
         end = 0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from asr.recogniser import Transcript
 from pipeline.audio_clock import RATE
-from pipeline.events import Audio
+from pipeline.events import Audio, CallEvent, StageProgress
 from pipeline.reply import Reply, Spoken
 from pipeline.stages import Listening
 from pipeline.timeline import Timeline
@@ -23,7 +24,8 @@ _MEMORY_SECONDS = 10.0
 
 
 class RecentAudio:
-    """The last seconds of the caller's audio by sample position: pre-roll, and what the end-of-turn model hears."""
+    """The last seconds of the caller's audio by sample position: pre-roll, and what the end-of-turn model
+    hears."""
 
     def __init__(self) -> None:
         self.end = 0
@@ -48,7 +50,8 @@ class RecentAudio:
 
 @dataclass(slots=True)
 class Attempt:
-    """One revision's try at the answer: the final transcript, the end-of-turn judgement, the drafted reply."""
+    """One revision's try at the answer: the final transcript, the end-of-turn judgement, the drafted
+    reply."""
 
     revision: int
     token: CancelToken = field(default_factory=CancelToken)
@@ -64,23 +67,37 @@ class Attempt:
 
 
 class Turn:
-    """What the caller is saying. Positions are samples of the call's 16 kHz audio."""
+    """What the caller is saying. Positions are samples of the call's 16 kHz audio.
 
-    def __init__(self, number: int, revision: int, start: int, utterance: Listening) -> None:
+    `start` is where its audio begins (with pre-roll), `onset` where speech does. A typed turn has no
+    `utterance`. The peer is told of the timeline's marks as they are set, once there is an end of speech to
+    relate them to.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        revision: int,
+        start: int,
+        onset: int,
+        utterance: Listening | None,
+        emit: Callable[[CallEvent], None],
+    ) -> None:
         self.number = number
         self.revision = revision
         self.start = start
+        self.onset = onset
         self.utterance = utterance
-        self.timeline = Timeline()
+        self.timeline = Timeline(self._tell_mark)
+        self._emit = emit
         self.over_agent = False
-        self.typed = False
         self.committed = False
         self.quiet_since: int | None = None
         self.longest_pause_ms = 0.0
         self.attempt: Attempt | None = None
         self.refuted: Reply | None = None
         self.refutations = 0
-        self.wasted_tokens = 0
+        self.refuted_tokens = 0
         self.reusable: dict[str, Spoken] = {}
         self.told = ""
         self.step_token = CancelToken()
@@ -97,6 +114,7 @@ class Turn:
         return self.fed / RATE
 
     def feed(self, audio: Audio) -> None:
+        assert self.utterance is not None
         self.utterance.feed(audio)
         self.fed += audio.size
         self._changed.set()
@@ -136,3 +154,8 @@ class Turn:
         self.step_token.cancel()
         if self.attempt is not None and not self.committed:
             self.attempt.refute()
+
+    def _tell_mark(self, mark: str, at: float) -> None:
+        origin = self.timeline.origin
+        if origin is not None:
+            self._emit(StageProgress(self.number, self.revision, mark, round((at - origin) * 1000, 1)))

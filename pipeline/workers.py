@@ -1,4 +1,5 @@
-"""Threads for the blocking stages: the event loop never runs a model, and nothing is killed, only asked to stop."""
+"""Threads for the blocking stages: the event loop never runs a model, and nothing is killed, only asked to
+stop."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ class CancelToken:
 class Workers:
     """One thread pool a stage.
 
-    `threads` maps a stage's name to its number of threads. A coroutine that is cancelled while its stage works
-    waits for the stage to return (the owner cancels the token first), so no thread outlives its call.
+    `threads` maps a stage's name to its number of threads. A coroutine that is cancelled while its stage
+    works waits for the stage to return (the owner cancels the token first), so no thread outlives its call.
     """
 
     def __init__(self, threads: Mapping[str, int]) -> None:

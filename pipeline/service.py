@@ -1,0 +1,194 @@
+"""The running service: stages loaded once, calls that share them, and the log that all of them write."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from asr.end_of_turn import SmartTurn
+from asr.recogniser import Recogniser
+from asr.vad import SileroVad
+from llm.language_model import LanguageModel
+from pipeline import catalogue
+from pipeline.agent import Agent, choose_agent
+from pipeline.call import Call
+from pipeline.config import Settings
+from pipeline.events import Peer
+from pipeline.latency_log import LatencyLog
+from pipeline.stages import LanguageStage, Stages
+from pipeline.timeline import TurnRecord
+from pipeline.workers import Workers
+from tts.load import load_voice
+from tts.voice import Voice
+
+log = logging.getLogger("rejoinder")
+
+Progress = Callable[[str], None]
+"""Told what is being loaded, in words for a person."""
+
+
+class CallsBusy(Exception):
+    """The limit of concurrent calls is reached; the message says the limit and the setting."""
+
+
+class Service:
+    """Everything that outlives a call. Build it with `start`; `close` ends the calls and writes what is left."""
+
+    def __init__(self, settings: Settings, agent: Agent, stages: Stages, latency_log: LatencyLog) -> None:
+        self.settings = settings
+        self.stages = stages
+        self.ready = True
+        self.listeners: list[Callable[[dict[str, Any]], None]] = [latency_log.append]
+        self._agent = agent
+        self._agents = {agent.name: agent}
+        self._latency_log = latency_log
+        self._calls: set[Call] = set()
+
+    @classmethod
+    async def start(cls, settings: Settings, progress: Progress = lambda step: None) -> Service:
+        """Load every stage, side by side where they do not wait for each other.
+
+        Raises AgentError, catalogue.ArtifactUnavailable, or what a stage says of an unusable model.
+        """
+        agent = choose_agent(settings.agent, settings.agents_dir)
+        workers = Workers(_threads(settings))
+        progress("Loading the recogniser, the language model and the voice")
+        recogniser, end_of_turn, language, voice = await asyncio.gather(
+            asyncio.to_thread(_load_recogniser, settings, agent),
+            asyncio.to_thread(lambda: SmartTurn(catalogue.path("smart-turn-v3.2"))),
+            asyncio.to_thread(_load_language, settings),
+            asyncio.to_thread(_load_voice, settings, agent),
+        )
+        service = cls(
+            settings,
+            agent,
+            Stages(
+                workers=workers,
+                vad=SileroVad(),
+                recogniser=recogniser,
+                end_of_turn=end_of_turn,
+                language=language,
+                voice=voice,
+                speculate=settings.speculate,
+                room_for_drafts=lambda: service.room_for_drafts(),
+            ),
+            LatencyLog(settings.latency_log, store_transcripts=settings.store_transcripts),
+        )
+        progress("Ready")
+        return service
+
+    @property
+    def calls(self) -> int:
+        """Calls that are running."""
+        return len(self._calls)
+
+    def room_for_drafts(self) -> bool:
+        """Whether work that may be thrown away delays nobody: no more calls than cores."""
+        return self.calls <= (os.cpu_count() or 1)
+
+    def call(
+        self,
+        peer: Peer,
+        *,
+        agent: str | None = None,
+        origin: str = "web",
+        caller: str | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> Call:
+        """A new call with `peer`; `run` it. Raises CallsBusy at the limit and AgentError for an unknown agent."""
+        if self.calls >= self.settings.max_calls:
+            raise CallsBusy(f"all {self.settings.max_calls} lines are busy (max_calls)")
+        chosen = self._agent if agent is None else self._choose(agent)
+        call = _CountedCall(
+            self._calls,
+            self.stages,
+            chosen,
+            peer,
+            origin=origin,
+            caller=caller,
+            variables=variables,
+            record=self._record,
+            max_seconds=self.settings.max_call_seconds,
+        )
+        return call
+
+    async def close(self) -> None:
+        """End all calls, wait for them, and close what was opened."""
+        self.ready = False
+        for call in list(self._calls):
+            call.hang_up("shutdown")
+        while self._calls:
+            await asyncio.sleep(0.02)
+        await asyncio.to_thread(self.stages.workers.close)
+        await asyncio.to_thread(self._latency_log.close)
+
+    def _choose(self, name: str) -> Agent:
+        """Clients name agents, never files."""
+        if name not in self._agents:
+            self._agents[name] = choose_agent(Path(name).name.removesuffix(".toml"), self.settings.agents_dir)
+        return self._agents[name]
+
+    def _record(self, record: TurnRecord) -> None:
+        row = record.as_dict()
+        for listener in self.listeners:
+            listener(row)
+
+
+class _CountedCall(Call):
+    """A call that holds one of the service's lines while it runs."""
+
+    def __init__(self, lines: set[Call], *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._lines = lines
+
+    async def run(self) -> None:
+        self._lines.add(self)
+        try:
+            await super().run()
+        finally:
+            self._lines.discard(self)
+
+
+def _threads(settings: Settings) -> dict[str, int]:
+    """Threads that wait for a stage; how many of them compute at once is the stage's own business."""
+    calls = settings.max_calls
+    return {"vad": 1, "asr": min(calls, 4), "end_of_turn": 1, "llm": 2 * calls, "tts": 2 * calls}
+
+
+def _load_recogniser(settings: Settings, agent: Agent) -> Recogniser:
+    path = Path(settings.asr_model).expanduser()
+    if not path.exists():
+        path = catalogue.path(settings.asr_model)
+    recogniser = Recogniser(path, threads=settings.asr_threads, language=agent.language)
+    recogniser.warm_up()
+    return recogniser
+
+
+def _load_language(settings: Settings) -> LanguageStage:
+    path = Path(settings.llm).expanduser()
+    if not path.exists():
+        path = catalogue.path(settings.llm)
+    draft = catalogue.path(settings.draft_model) if settings.draft_model else None
+    model = LanguageModel.load(
+        path,
+        threads=settings.llm_threads,
+        context=settings.llm_context,
+        draft_model=draft,
+        cache=catalogue.converted(),
+    )
+    model.warm_up()
+    return model
+
+
+def _load_voice(settings: Settings, agent: Agent) -> Voice:
+    voice = load_voice(
+        agent.voice.spec or settings.voice,
+        cache=catalogue.converted(),
+        pronunciations=agent.voice.pronunciations,
+    )
+    voice.warm_up()
+    return voice
