@@ -33,7 +33,7 @@ CATALOGUE = Path(__file__).with_name("catalogue.toml")
 Progress = Callable[[int, int], None]
 """Called with (bytes of the artifact that are here, bytes in all); from any thread."""
 
-State = Literal["present", "absent", "damaged"]
+State = Literal["verified", "absent", "damaged"]
 
 
 class UnknownArtifact(KeyError):
@@ -194,18 +194,18 @@ def pull(artifact: Artifact, progress: Progress = lambda here, total: None) -> N
             lock.release()
 
 
-def verify(artifact: Artifact) -> dict[str, State]:
-    """Hash every file of the artifact. Damaged files in the cache are removed; a pull replaces them."""
+def verify(artifact: Artifact, *, remove: bool = True) -> dict[str, State]:
+    """Hash every file of the artifact. `remove`: damaged ones in the cache, so that a pull replaces them."""
     states: dict[str, State] = {}
     for file in artifact.file:
         here = artifact.place / file.name
         if not here.is_file():
             states[file.name] = "absent"
         elif here.stat().st_size == file.size and _sha256(here) == file.sha256:
-            states[file.name] = "present"
+            states[file.name] = "verified"
         else:
             states[file.name] = "damaged"
-            if not artifact.installed:
+            if remove and not artifact.installed:
                 here.unlink()
     return states
 

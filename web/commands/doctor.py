@@ -1,0 +1,235 @@
+"""`rejoinder doctor`: what works on this machine, what does not, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import httpx
+import typer
+from rich.table import Table
+
+from pipeline import catalogue
+from pipeline.config import Settings
+from web.commands.output import console, print_json
+from web.options import with_settings
+
+INSTRUCTION_SETS = (
+    "avx2",
+    "avx512f",
+    "avx512_vnni",
+    "avx_vnni",
+    "amx_int8",
+    "asimd",
+    "asimddp",
+    "i8mm",
+    "sve",
+)
+TEST_PROGRAMS = {
+    "chromium": "chromium",
+    "chromedriver": "chromium-driver",
+    "espeak-ng": "espeak-ng",
+    "sox": "sox",
+}
+TEST_RECORDINGS = Path("/usr/share/pocketsphinx/test/data")
+ROOM_FOR_LOGS_MB = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at. `bad` stops the service from working, `note` makes it slower or less."""
+
+    what: str
+    state: Literal["good", "note", "bad"]
+    detail: str
+    advice: str = ""
+
+
+@with_settings
+def doctor(
+    settings: Settings,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    with console.status("looking at this machine"):
+        findings = list(examine(settings))
+    if as_json:
+        print_json({"works": works(findings), "findings": [asdict(finding) for finding in findings]})
+    else:
+        _print(findings)
+    if not works(findings):
+        raise typer.Exit(1)
+
+
+def works(findings: list[Finding]) -> bool:
+    """Whether nothing stops the service from working."""
+    return all(finding.state != "bad" for finding in findings)
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """Look at everything, in the order in which a newcomer needs it."""
+    checks: tuple[Callable[[Settings], Finding], ...] = (
+        processor,
+        accelerator,
+        compiler,
+        models,
+        disk,
+        port,
+        microphone,
+        test_programs,
+    )
+    for check in checks:
+        yield check(settings)
+
+
+def processor(settings: Settings) -> Finding:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    sets = [name for name in INSTRUCTION_SETS if name in _processor_flags()]
+    detail = f"{platform.machine()}, {cores} cores, {' '.join(sets) or 'instruction sets unknown'}"
+    if cores < settings.llm_threads:
+        return Finding(
+            "processor", "note", detail, f"set llm_threads to {cores}: it is {settings.llm_threads}"
+        )
+    if not {"avx512_vnni", "avx_vnni", "asimddp"} & set(sets):
+        return Finding("processor", "note", detail, "no int8 dot products: the language model will be slower")
+    return Finding("processor", "good", detail)
+
+
+def accelerator(settings: Settings) -> Finding:
+    import torch
+
+    if torch.cuda.is_available():
+        return Finding("GPU", "good", torch.cuda.get_device_name(0))
+    build = "" if torch.version.cuda else "; this torch is a CPU build"
+    return Finding("GPU", "good", f"none found (none is needed{build})")
+
+
+def compiler(settings: Settings) -> Finding:
+    found = next(
+        (name for name in (os.environ.get("CXX"), "c++", "g++", "clang++") if name and shutil.which(name)), ""
+    )
+    if not found:
+        return Finding(
+            "C++ compiler", "note", "none", "install g++ (Debian: build-essential) for the fast kernel"
+        )
+    run = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+    return Finding("C++ compiler", "good", run.stdout.partition("\n")[0] or found)
+
+
+def models(settings: Settings) -> Finding:
+    known = catalogue.artifacts()
+    wanted = {
+        name: known[name] for name in (settings.asr_model, settings.llm, settings.voice) if name in known
+    }
+    wanted |= {
+        artifact.name: artifact
+        for artifact in known.values()
+        if artifact.role in ("voice activity", "end of turn")
+    }
+    bad = []
+    for artifact in wanted.values():
+        bad += [f"{file} of {artifact.name} is {state}" for file, state in _unverified(artifact)]
+    if bad:
+        return Finding(
+            "models", "bad", "; ".join(bad), "`rejoinder models verify`, then `rejoinder models pull`"
+        )
+    return Finding("models", "good", f"{', '.join(wanted)}: here, hashes right")
+
+
+def disk(settings: Settings) -> Finding:
+    folders = {"models": catalogue.cache(), "latency log": settings.latency_log.parent}
+    free = {what: shutil.disk_usage(_existing(folder)).free // 10**6 for what, folder in folders.items()}
+    missing = sum(a.size for a in catalogue.defaults() if a.missing()) // 10**6
+    detail = ", ".join(f"{megabytes:,} MB free for the {what}" for what, megabytes in free.items())
+    if free["models"] < 2 * missing:
+        return Finding(
+            "disk", "bad", detail, f"{2 * missing:,} MB are needed for the models; REJOINDER_CACHE moves them"
+        )
+    if free["latency log"] < ROOM_FOR_LOGS_MB:
+        return Finding(
+            "disk", "note", detail, "turns are not logged when it is full; latency_log moves the log"
+        )
+    return Finding("disk", "good", detail)
+
+
+def port(settings: Settings) -> Finding:
+    address = f"{settings.host}:{settings.port}"
+    try:
+        with socket.create_server((settings.host, settings.port)):
+            return Finding("port", "good", f"{address} is free")
+    except OSError as error:
+        if _answers_health(settings):
+            return Finding("port", "good", f"{address}: a rejoinder is serving there")
+        return Finding(
+            "port", "bad", f"{address}: {error.strerror}", "choose another: --port, or 0 for any free one"
+        )
+
+
+def microphone(settings: Settings) -> Finding:
+    page = f"http://{settings.host}:{settings.port}/"
+    if settings.host in ("127.0.0.1", "localhost", "::1"):
+        return Finding(
+            "microphone page", "good", f"{page} (browsers allow the microphone on this machine's own pages)"
+        )
+    return Finding(
+        "microphone page",
+        "note",
+        page,
+        "browsers give pages of other machines the microphone over https only: put a TLS proxy in front, "
+        "or forward the port (ssh -L 8765:localhost:8765)",
+    )
+
+
+def test_programs(settings: Settings) -> Finding:
+    missing = [package for program, package in TEST_PROGRAMS.items() if not shutil.which(program)]
+    if not TEST_RECORDINGS.is_dir():
+        missing.append("pocketsphinx-testdata")
+    if missing:
+        return Finding(
+            "for `make test`", "note", f"missing: {' '.join(missing)}", f"apt-get install {' '.join(missing)}"
+        )
+    return Finding("for `make test`", "good", "browser, recordings and sound tools are here")
+
+
+def _processor_flags() -> set[str]:
+    """Instruction sets as Linux names them; empty elsewhere."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return set()
+    flags = next((line for line in lines if line.lower().startswith(("flags", "features"))), "")
+    return set(flags.partition(":")[2].split())
+
+
+def _unverified(artifact: catalogue.Artifact) -> list[tuple[str, catalogue.State]]:
+    states = catalogue.verify(artifact, remove=False)
+    return [(file, state) for file, state in states.items() if state != "verified"]
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or its nearest parent that exists."""
+    return next(parent for parent in (folder, *folder.parents) if parent.exists())
+
+
+def _answers_health(settings: Settings) -> bool:
+    try:
+        return httpx.get(
+            f"http://{settings.host}:{settings.port}/healthz", timeout=1.0, trust_env=False
+        ).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def _print(findings: list[Finding]) -> None:
+    marks = {"good": "[green]✓[/]", "note": "[yellow]![/]", "bad": "[red]✗[/]"}
+    table = Table.grid(padding=(0, 2))
+    for finding in findings:
+        advice = f"\n[italic]{finding.advice}[/]" if finding.advice else ""
+        table.add_row(marks[finding.state], f"[bold]{finding.what}[/]", finding.detail + advice)
+    console.print(table)

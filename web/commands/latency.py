@@ -1,0 +1,44 @@
+"""`rejoinder latency`: where the time of the last turns went."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from pipeline import latency_log
+from pipeline.config import Settings
+from web.commands.output import clear_errors, console, print_json
+from web.options import with_settings
+
+STAGES = {
+    "endpoint": "end of speech to the decision that the turn is over",
+    "asr": "end of speech to the final transcript",
+    "ttft": "language model's start to its first token",
+    "first_sentence": "first token to the end of the first sentence",
+    "tts": "voice's start to its first audio",
+    "after_commit": "decision to the first audio on the wire",
+    "voice_to_voice": "end of speech to the first audio on the wire",
+}
+
+
+@with_settings
+def latency(
+    settings: Settings,
+    last: Annotated[int | None, typer.Option("--last", min=1, help="Only so many turns.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    with clear_errors(latency_log.LatencyLogError):
+        turns = latency_log.turns(settings.latency_log, last)
+        stages = latency_log.percentiles(settings.latency_log, last)
+    if as_json:
+        print_json({"turns": turns, "stages": stages})
+        return
+    table = Table("Stage", title=f"{turns} turns, milliseconds")
+    for percentile in latency_log.PERCENTILES:
+        table.add_column(f"p{percentile}", justify="right")
+    table.add_column("From where to where")
+    for stage, cuts in stages.items():
+        table.add_row(stage, *(f"{ms:,.0f}" for ms in cuts.values()), STAGES[stage])
+    console.print(table)
