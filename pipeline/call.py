@@ -233,8 +233,9 @@ class Call:
             await work
         except Exception as error:
             log.exception("call %s failed", self.id)
-            stage = error.stage if isinstance(error, StageFailed) else "pipeline"
-            self.emit(CallFailed(self.listener.number, self.listener.revision, stage, str(error)))
+            failure = error if isinstance(error, StageFailed) else StageFailed("pipeline", error)
+            turn, revision = self.listener.number, self.listener.revision
+            self.emit(CallFailed(turn, revision, failure.stage, str(failure.cause)))
             self.end("error")
 
     def _sent(self, event: CallEvent) -> None:

@@ -75,14 +75,14 @@ def is_backchannel(text: str) -> bool:
     return not said or " ".join(said) in BACKCHANNELS or all(word in BACKCHANNELS for word in said)
 
 
-def is_echo(text: str, agent_says: str) -> bool:
+def is_echo(text: str, agent_says: str, *, final: bool = True) -> bool:
     """Whether the text is what the agent itself is saying: the loudspeaker in the microphone.
 
-    Three words at least, all of them in the agent's words in the same order (as a subsequence with small
-    gaps).
+    Its words must lie in the agent's words in the same order, with small gaps. A final text needs three words
+    to be judged by them; a beginning of one or two words may still become an echo.
     """
     said, spoken = words(text), words(agent_says)
-    if len(said) < 3:
+    if not said or (final and len(said) < 3):
         return False
     at, matched = 0, 0
     for word in said:
@@ -109,7 +109,7 @@ def judge(
         return "resume" if final else "wait"
     if policy.mode == "at_once":
         return "stop" if words(text) or not final else "resume"
-    if is_backchannel(text) or is_echo(text, agent_says):
+    if is_backchannel(text) or is_echo(text, agent_says, final=final):
         return "resume" if final else "wait"
     if len(words(text)) >= policy.words:
         return "stop"

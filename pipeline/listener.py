@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from pipeline.audio_clock import RATE, AudioClock
 from pipeline.events import Audio, SpeechStarted, SpeechStopped, TranscriptDelta, TranscriptDone
 from pipeline.interruption import judge, words
 from pipeline.mouth import Answer
-from pipeline.reply import Reply
+from pipeline.reply import Reply, StageFailed
 from pipeline.stages import Listening
 from pipeline.turn import PREROLL_SECONDS, Attempt, RecentAudio, Turn
 from pipeline.turn_policy import TurnPolicy, required_silence_ms
@@ -24,6 +25,8 @@ from pipeline.workers import CancelToken
 
 if TYPE_CHECKING:
     from pipeline.call import Call
+
+T = TypeVar("T")
 
 log = logging.getLogger("rejoinder.call")
 
@@ -98,7 +101,7 @@ class Listener:
             audio = np.concatenate(self._backlog)
             self._backlog.clear()
             self._backlog_samples = 0
-            frames = await self._call.stages.workers.run("vad", activity.push, audio)
+            frames = await self._run("asr", "vad", activity.push, audio)
             self._recent.push(audio)
             if self.turn is not None:
                 self.turn.feed(audio)
@@ -121,6 +124,13 @@ class Listener:
                 self._soft_end(turn)
         else:
             self._consider(turn, silence_ms)
+
+    async def _run(self, stage: str, pool: str, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a stage's function on its threads. Raises StageFailed, which names the stage."""
+        try:
+            return await self._call.stages.workers.run(pool, function, *arguments)
+        except Exception as error:
+            raise StageFailed(stage, error) from error
 
     # ---- speech begins, goes on, pauses
 
@@ -162,7 +172,7 @@ class Listener:
         call = self._call
         while self.turn is turn:
             await turn.audio_for_step(_STEP_SECONDS_OVER_AGENT if turn.over_agent else _STEP_SECONDS)
-            partial = await call.stages.workers.run("asr", utterance.step, turn.step_token)
+            partial = await self._run("asr", "asr", utterance.step, turn.step_token)
             if self.turn is not turn or turn.step_token():
                 continue
             committed = "".join(word.text for word in partial.committed)
@@ -185,7 +195,7 @@ class Listener:
         async with self._talk_lock:
             token = self._prefill_token = CancelToken()
             messages = self._call.dialogue.messages(growing.strip())
-            await self._call.stages.workers.run("llm", self._call.talk.prefill, messages, token)
+            await self._run("llm", "llm", self._call.talk.prefill, messages, token)
 
     # ---- speech over the agent
 
@@ -231,9 +241,11 @@ class Listener:
 
     async def _attempt(self, turn: Turn, attempt: Attempt) -> None:
         """Final recognition, end-of-turn judgement and, when drafting is on, the reply: all before commit."""
-        call, workers = self._call, self._call.stages.workers
+        call = self._call
         _, audio = self._recent.since(turn.start)
-        judged = asyncio.ensure_future(workers.run("end_of_turn", call.stages.end_of_turn.probability, audio))
+        judged = asyncio.ensure_future(
+            self._run("asr", "end_of_turn", call.stages.end_of_turn.probability, audio)
+        )
         try:
             if call.stages.speculate:
                 await self._final(turn, attempt)
@@ -267,7 +279,7 @@ class Listener:
 
     async def _transcript(self, turn: Turn, attempt: Attempt) -> Transcript:
         assert turn.utterance is not None
-        return await self._call.stages.workers.run("asr", turn.utterance.finish, attempt.token)
+        return await self._run("asr", "asr", turn.utterance.finish, attempt.token)
 
     def _draft(self, turn: Turn, attempt: Attempt) -> Reply:
         """Start making the reply; nothing of it is sent before commit."""

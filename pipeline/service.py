@@ -36,7 +36,7 @@ class CallsBusy(Exception):
 
 
 class Service:
-    """Everything that outlives a call. Build it with `start`; `close` ends the calls and writes what is left."""
+    """Everything that outlives a call. Build it with `start`; `close` ends the calls and what they use."""
 
     def __init__(self, settings: Settings, agent: Agent, stages: Stages, latency_log: LatencyLog) -> None:
         self.settings = settings
@@ -46,7 +46,7 @@ class Service:
         self._agent = agent
         self._agents = {agent.name: agent}
         self._latency_log = latency_log
-        self._calls: set[Call] = set()
+        self._lines = _Lines()
 
     @classmethod
     async def start(cls, settings: Settings, progress: Progress = lambda step: None) -> Service:
@@ -84,7 +84,7 @@ class Service:
     @property
     def calls(self) -> int:
         """Calls that are running."""
-        return len(self._calls)
+        return len(self._lines.calls())
 
     def room_for_drafts(self) -> bool:
         """Whether work that may be thrown away delays nobody: no more calls than cores."""
@@ -99,12 +99,12 @@ class Service:
         caller: str | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> Call:
-        """A new call with `peer`; `run` it. Raises CallsBusy at the limit and AgentError for an unknown agent."""
+        """A new call with `peer`; `run` it. Raises CallsBusy at the limit, AgentError for an unknown name."""
         if self.calls >= self.settings.max_calls:
             raise CallsBusy(f"all {self.settings.max_calls} lines are busy (max_calls)")
         chosen = self._agent if agent is None else self._choose(agent)
-        call = _CountedCall(
-            self._calls,
+        return _CountedCall(
+            self._lines,
             self.stages,
             chosen,
             peer,
@@ -114,15 +114,13 @@ class Service:
             record=self._record,
             max_seconds=self.settings.max_call_seconds,
         )
-        return call
 
     async def close(self) -> None:
         """End all calls, wait for them, and close what was opened."""
         self.ready = False
-        for call in list(self._calls):
+        for call in self._lines.calls():
             call.hang_up("shutdown")
-        while self._calls:
-            await asyncio.sleep(0.02)
+        await self._lines.all_free()
         await asyncio.to_thread(self.stages.workers.close)
         await asyncio.to_thread(self._latency_log.close)
 
@@ -138,19 +136,43 @@ class Service:
             listener(row)
 
 
+class _Lines:
+    """The calls that are running."""
+
+    def __init__(self) -> None:
+        self._calls: set[Call] = set()
+        self._free = asyncio.Event()
+        self._free.set()
+
+    def calls(self) -> list[Call]:
+        return list(self._calls)
+
+    def take(self, call: Call) -> None:
+        self._calls.add(call)
+        self._free.clear()
+
+    def give_back(self, call: Call) -> None:
+        self._calls.discard(call)
+        if not self._calls:
+            self._free.set()
+
+    async def all_free(self) -> None:
+        await self._free.wait()
+
+
 class _CountedCall(Call):
     """A call that holds one of the service's lines while it runs."""
 
-    def __init__(self, lines: set[Call], *arguments: Any, **settings: Any) -> None:
+    def __init__(self, lines: _Lines, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._lines = lines
 
     async def run(self) -> None:
-        self._lines.add(self)
+        self._lines.take(self)
         try:
             await super().run()
         finally:
-            self._lines.discard(self)
+            self._lines.give_back(self)
 
 
 def _threads(settings: Settings) -> dict[str, int]:
