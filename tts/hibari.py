@@ -18,7 +18,7 @@ import onnxruntime
 from hibari.voices import VOICES, voice_path
 
 from tts.hibari_frames import HOP, FrameDecoder
-from tts.hibari_phonemes import Phonemes, Segment
+from tts.hibari_phonemes import Phonemes, Segment, WordSpan
 from tts.loudness import amplify
 from tts.onnx_graph import FLOAT, UINT8, Tensor, cut
 from tts.pauses import gap_after
@@ -33,6 +33,8 @@ FIRST_WINDOW, LARGEST_WINDOW = 8, 128
 """Frames of 12.5 ms: the first audible window is short for the caller's sake, later ones double."""
 FRAMES_PER_DURATION = 2
 """The network counts durations in steps of 25 ms."""
+LONGEST_LAST_PHONEME = 0.15
+"""Seconds; the network gives the pause after a word to the word's last phoneme."""
 
 LAST_LAYER = "/dec_norm/LayerNormalization_output_0_"
 QUANTISED, SCALE, ZERO_POINT = (LAST_LAYER + part for part in ("quantized", "scale", "zero_point"))
@@ -114,9 +116,11 @@ def _timings(segment: Segment, encoded: _Encoded, said: Wording) -> list[WordTim
     """The written words' times in the segment's untrimmed audio, from the durations of their phonemes."""
     step = FRAMES_PER_DURATION * HOP / SAMPLE_RATE
     begins = np.concatenate([[0.0], np.cumsum(encoded.durations, dtype=np.float64)]) * step
-    spoken = (
-        (word.start_char, float(begins[word.first]), float(begins[word.last])) for word in segment.words
-    )
+
+    def end(word: WordSpan) -> float:
+        return float(min(begins[word.last], begins[word.last - 1] + LONGEST_LAST_PHONEME))
+
+    spoken = ((word.start_char, float(begins[word.first]), end(word)) for word in segment.words)
     return said.timings(spoken)
 
 
