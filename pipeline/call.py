@@ -197,6 +197,10 @@ class Call:
         self.start(self.mouth.say(answer))
         self.start(self.house_keeping.hold(answer))
 
+    def abandoned(self, turn: Turn, reason: str) -> None:
+        """A turn that will never be committed: its row is written all the same."""
+        self._log(self._records.abandoned(turn, reason))
+
     def _answer_over(self, answer: Answer) -> None:
         """The mouth is done with an answer: remember what was heard, log the turn, care for failures."""
         whole = answer.status in ("completed", "cut")
@@ -253,7 +257,7 @@ class Call:
         self.mouth.stop("interrupted" if reason in ("hang_up", "peer_gone", "shutdown") else "failed")
         turn = self.listener.close()
         if turn is not None:
-            self._log(self._records.abandoned(turn, reason))
+            self.abandoned(turn, reason)
         self.start(self._flush())
 
     async def _flush(self) -> None:

@@ -380,8 +380,11 @@ class Listener:
     def typed(self, text: str) -> None:
         """A turn without speech. What the caller is saying meanwhile is dropped; so is what the agent
         says."""
-        if self.turn is not None:
-            self._drop(self.turn)
+        if (turn := self.turn) is not None:
+            self._drop(turn)
+            if turn.told:  # the peer has seen words of it: its number is used up
+                self._call.abandoned(turn, "replaced")
+                self.number, self.revision = turn.number + 1, 1
         self._call.mouth.stop()
         here = self._recent.end
         turn = Turn(self.number, self.revision, here, here, None, self._call.emit)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -64,7 +64,7 @@ class Workers:
 
     async def stream(
         self, stage: str, produce: Callable[[], Iterable[T]], token: CancelToken
-    ) -> AsyncIterator[T]:
+    ) -> AsyncGenerator[T, None]:
         """Iterate a blocking producer on the stage's pool, item by item.
 
         Use inside `contextlib.aclosing`. Leaving early cancels `token` and waits for the producer to stop.

@@ -8,7 +8,7 @@ they are told to.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -50,7 +50,7 @@ class InlineWorkers:
 
     async def stream(
         self, stage: str, produce: Callable[[], Iterable[T]], token: CancelToken
-    ) -> AsyncIterator[T]:
+    ) -> AsyncGenerator[T, None]:
         for item in produce():
             await asyncio.sleep(self.seconds[stage])
             yield item
