@@ -38,56 +38,63 @@ class Settings(BaseSettings):
         extra="forbid", frozen=True, env_prefix=ENVIRONMENT, env_ignore_empty=True
     )
 
-    host: str = Field("127.0.0.1", description="address to listen on")
-    port: int = Field(8765, ge=0, le=65535, description="TCP port, 0 to 65535 (0: any free one)")
-    auth_token: SecretStr | None = Field(None, description="bearer token that clients must present")
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int = Field(default=8765, ge=0, le=65535, description="TCP port, 0 to 65535 (0: any free one)")
+    auth_token: SecretStr | None = Field(default=None, description="bearer token that clients must present")
     allow_unauthenticated: bool = Field(
-        False, description="true or false; true serves beyond this machine without a token"
+        default=False, description="true or false; true serves beyond this machine without a token"
     )
     allowed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="other web origins whose pages may call, as a list or separated by commas"
+        default=(), description="other web origins whose pages may call, as a list or separated by commas"
     )
 
-    agent: str = Field("receptionist", description="an agent's name, or the path of its TOML file")
-    agents_dir: Path | None = Field(None, description="a folder with more agents")
+    agent: str = Field(default="receptionist", description="an agent's name, or the path of its TOML file")
+    agents_dir: Path | None = Field(default=None, description="a folder with more agents")
 
     asr_model: str = Field(
-        "whisper-base",
+        default="whisper-base",
         description="whisper-base, whisper-tiny.en, or a folder with a CTranslate2 Whisper model",
     )
-    asr_threads: int = Field(2, ge=1, le=256, description="threads of the recogniser, 1 to 256")
+    asr_threads: int = Field(default=2, ge=1, le=256, description="threads of the recogniser, 1 to 256")
     llm: str = Field(
-        "qwen2.5-coder-1.5b",
+        default="qwen2.5-coder-1.5b",
         description="qwen2.5-coder-1.5b, small, smallest, the path of a GGUF file or Hugging Face folder, "
         "or the http(s) address of an OpenAI-compatible server",
     )
-    llm_threads: int = Field(2, ge=1, le=256, description="threads of the language model, 1 to 256")
+    llm_threads: int = Field(default=2, ge=1, le=256, description="threads of the language model, 1 to 256")
     llm_context: int = Field(
-        4096, ge=512, le=1 << 20, description="tokens of context kept for a call, 512 to 1048576"
+        default=4096, ge=512, le=1 << 20, description="tokens of context kept for a call, 512 to 1048576"
     )
-    draft_model: str = Field("", description="a smaller language model that drafts; empty: none")
-    speculate: bool = Field(True, description="true or false; draft tokens and verify them")
+    draft_model: str = Field(default="", description="a smaller language model that drafts; empty: none")
+    speculate: bool = Field(default=True, description="true or false; draft tokens and verify them")
     anticipate: bool = Field(
-        True, description="true or false; draft the answer before the turn is decided over"
+        default=True, description="true or false; draft the answer before the turn is decided over"
     )
-    voice: str = Field("hibari", description="hibari, piper:PATH, or the address of a speech server")
+    voice: str = Field(default="hibari", description="hibari, piper:PATH, or the address of a speech server")
 
-    max_calls: int = Field(4, ge=1, le=10_000, description="concurrent calls, 1 to 10000")
-    max_call_seconds: float = Field(1800, gt=0, description="seconds after which a call is ended, above 0")
+    max_calls: int = Field(default=4, ge=1, le=10_000, description="concurrent calls, 1 to 10000")
+    max_call_seconds: float = Field(
+        default=1800, gt=0, description="seconds after which a call is ended, above 0"
+    )
     max_message_bytes: int = Field(
-        1 << 20, ge=4096, le=1 << 28, description="largest message from a client, 4096 to 268435456 bytes"
+        default=1 << 20,
+        ge=4096,
+        le=1 << 28,
+        description="largest message from a client, 4096 to 268435456 bytes",
     )
     send_timeout_seconds: float = Field(
-        5, gt=0, le=600, description="seconds a client may take to accept a message, up to 600"
+        default=5, gt=0, le=600, description="seconds a client may take to accept a message, up to 600"
     )
 
     latency_log: Path = Field(
         default_factory=lambda: platformdirs.user_data_path("rejoinder") / "latency.db",
         description="the SQLite file with one row a turn",
     )
-    store_transcripts: bool = Field(True, description="true or false; keep what was said in the latency log")
+    store_transcripts: bool = Field(
+        default=True, description="true or false; keep what was said in the latency log"
+    )
     record_audio_dir: Path | None = Field(
-        None, description="a folder for recordings of calls; none: no recording"
+        default=None, description="a folder for recordings of calls; none: no recording"
     )
 
     _origins: dict[str, str] = {}

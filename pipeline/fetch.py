@@ -164,7 +164,9 @@ class Hub:
             partial.seal()
 
     def _download(self, client: httpx.Client, url: str, partial: PartialFile) -> None:
-        headers = {"Range": f"bytes={partial.size}-"} if partial.size else {}
+        headers = {"Accept-Encoding": "identity"}
+        if partial.size:
+            headers["Range"] = f"bytes={partial.size}-"
         with client.stream("GET", url, headers=headers) as response:
             if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
                 return  # everything is here already; sealing decides whether it is right
@@ -172,7 +174,7 @@ class Hub:
                 raise SourceFailed(f"{url} answers {response.status_code} {response.reason_phrase}")
             if partial.size and response.status_code != httpx.codes.PARTIAL_CONTENT:
                 partial.restart()
-            for block in response.iter_bytes(BLOCK):
+            for block in response.iter_bytes():
                 partial.write(block)
 
 

@@ -50,10 +50,14 @@ def list_models(as_json: Json = False) -> None:
 
 
 @app.command()
-def pull(names: Names = None) -> None:
+def pull(
+    names: Names = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every model of the catalogue.")] = False,
+) -> None:
     """Bring models into the cache; without names, those the default agent needs."""
+    wanted = list(catalogue.artifacts().values()) if everything else catalogue.defaults()
     with clear_errors(*MODEL_ERRORS):
-        pull_with_progress(_chosen(names) if names else catalogue.defaults())
+        pull_with_progress(_chosen(names) if names else wanted)
 
 
 @app.command()

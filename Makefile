@@ -1,0 +1,79 @@
+# Rejoinder. `make serve` is all a newcomer needs; `make help` lists the rest.
+#
+# torch is installed first, on its own. The package index's torch for Linux is a CUDA build of several gigabytes that
+# brings nothing here, so a CPU build (a version that ends in +cpu) is taken where one can be found: from whatever pip
+# is set up for, else from PyTorch's own index of CPU builds, else the plain version.
+#   make setup GPU=1                    the plain version at once (its CUDA build on Linux)
+#   make setup TORCH=torch==2.14.1      another version
+#   PIP_EXTRA_INDEX_URL, pip.conf, ...  your mirror: used as they are, and PyTorch's index is left alone
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && echo $$p && break; done)
+VENV ?= .venv
+TORCH ?= torch==2.13.0
+TORCH_CPU_INDEX ?= https://download.pytorch.org/whl/cpu
+GPU ?=
+ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALLED := $(VENV)/installed
+DEBIAN_FOR_TESTS := chromium chromium-driver espeak-ng pocketsphinx-testdata sox
+
+.DEFAULT_GOAL := help
+.PHONY: help setup serve test check test-packages clean
+
+help: ## this list
+	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+setup: $(INSTALLED) ## create .venv, install, fetch the default models, build the kernel (a second when all is there)
+	@$(BIN)/rejoinder models pull
+
+serve: setup ## serve the demo page, the realtime socket and the phone bridge (ARGS="--port 9000")
+	@exec $(BIN)/rejoinder serve $(ARGS)
+
+test: setup test-packages check ## everything CI runs: lint, types, tests (ARGS="tests/llm -k draft")
+	@$(BIN)/rejoinder models pull --all
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(INSTALLED) ## lint and types only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench-%: setup ## a benchmark, e.g. make bench-calls (bench/calls.py)
+	$(BIN)/python -m bench.$(subst -,_,$*) $(ARGS)
+
+clean: ## remove the environment and caches; models stay (rejoinder models list says where)
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 is needed; none was found. PYTHON=/path/to/python names one."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@$(MAKE) --no-print-directory torch
+	$(PIP) install --quiet --editable '.[dev]'
+	@touch $@
+
+.PHONY: torch
+torch:
+	@echo "installing $(TORCH)"
+ifneq ($(GPU),)
+	@$(PIP) install --quiet '$(TORCH)'
+else
+	@$(PIP) install --quiet '$(TORCH)+cpu' 2>/dev/null \
+	|| { test -z "$$PIP_EXTRA_INDEX_URL$$PIP_INDEX_URL" \
+	     && $(PIP) install --quiet --retries 1 --extra-index-url $(TORCH_CPU_INDEX) '$(TORCH)+cpu' 2>/dev/null; } \
+	|| { echo "no CPU build of $(TORCH) found: taking the plain one"; $(PIP) install --quiet '$(TORCH)'; }
+endif
+
+# The tests of whole calls play recorded speech through a real browser. Without these packages they say what is missing.
+test-packages:
+	@missing=$$(for p in $(DEBIAN_FOR_TESTS); do \
+		dpkg-query -W -f '$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed || echo $$p; done); \
+	test -z "$$missing" || ! command -v apt-get >/dev/null || { \
+		echo "installing" $$missing; \
+		if test "$$(id -u)" = 0; then sudo=; else sudo="sudo -n"; fi; \
+		$$sudo apt-get update -qq \
+		&& $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null \
+		|| echo "could not install them; some tests will say what they miss"; }

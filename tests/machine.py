@@ -1,0 +1,30 @@
+"""What tests need from the machine beside Python packages: Debian packages that `make test` installs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+RECORDINGS = Path("/usr/share/pocketsphinx/test/data")
+
+
+def recordings() -> Path:
+    """The folder of transcribed 16 kHz recordings."""
+    return RECORDINGS if RECORDINGS.is_dir() else _missing("pocketsphinx-testdata")
+
+
+def program(name: str, package: str | None = None) -> str:
+    """The path of a program."""
+    return shutil.which(name) or _missing(package or name)
+
+
+def _missing(package: str) -> NoReturn:
+    """A failure in CI, which must run everything; elsewhere the test is skipped and says why."""
+    message = f"the Debian package {package} is missing: apt-get install {package}"
+    if os.environ.get("CI"):
+        pytest.fail(message)
+    pytest.skip(message)

@@ -1,0 +1,140 @@
+"""Settings: which source wins, what a wrong one says, what is never shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import ConfigError, Settings, describe, load
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(text: str) -> Path:
+    path = Path("rejoinder.toml")
+    path.write_text(text)
+    return path
+
+
+def test_flags_win_over_environment_over_file_over_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("port = 1\nmax_calls = 2\nllm_threads = 3\n")
+    monkeypatch.setenv("REJOINDER_MAX_CALLS", "20")
+    monkeypatch.setenv("REJOINDER_LLM_THREADS", "30")
+    settings = load({"llm_threads": 200, "port": None})
+    assert (settings.port, settings.max_calls, settings.llm_threads, settings.asr_threads) == (1, 20, 200, 2)
+    assert settings.origin("port") == "rejoinder.toml"
+    assert settings.origin("max_calls") == "REJOINDER_MAX_CALLS"
+    assert settings.origin("llm_threads") == "flag"
+    assert settings.origin("asr_threads") == "default"
+
+
+def test_built_directly_settings_know_neither_environment_nor_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("port = 1\n")
+    monkeypatch.setenv("REJOINDER_MAX_CALLS", "20")
+    assert (Settings().port, Settings().max_calls) == (8765, 4)
+
+
+def test_the_file_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = tmp_path / "elsewhere.toml"
+    elsewhere.write_text("port = 7\n")
+    assert load(file=elsewhere).port == 7
+    monkeypatch.setenv("REJOINDER_CONFIG", str(elsewhere))
+    assert load().port == 7
+    monkeypatch.setenv("REJOINDER_CONFIG", str(tmp_path / "nowhere.toml"))
+    with pytest.raises(ConfigError, match=r"cannot read .*nowhere\.toml: No such file"):
+        load()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("small", "qwen2.5-coder-0.5b"),
+        ("smallest", "smollm2-135m"),
+        ("https://example.com/v1", "https://example.com/v1"),
+        (".", "."),
+    ],
+)
+def test_language_models_by_name_address_or_path(given: str, expected: str) -> None:
+    assert load({"llm": given}).llm == expected
+
+
+def test_lists_may_be_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REJOINDER_ALLOWED_ORIGINS", "https://a.example, https://b.example")
+    assert load().allowed_origins == ("https://a.example", "https://b.example")
+    monkeypatch.delenv("REJOINDER_ALLOWED_ORIGINS")
+    write('allowed_origins = ["https://c.example"]')
+    assert load().allowed_origins == ("https://c.example",)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"port": 99999}, r"port = 99999 \(from flag\): .*65535.* Accepted: TCP port, 0 to 65535"),
+        ({"llm": "smal"}, r"llm = 'smal' \(from flag\): .*did you mean 'small'.* Accepted: .*smallest"),
+        ({"asr_model": "nowhere"}, r"asr_model = 'nowhere' .*neither a known model nor an existing path"),
+        ({"speculate": "perhaps"}, r"speculate = 'perhaps' .*Accepted: true or false"),
+        ({"max_callz": 3}, r"no setting 'max_callz'; did you mean 'max_calls'"),
+    ],
+)
+def test_a_wrong_flag_says_what_is_accepted(flags: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load(flags)
+
+
+def test_every_wrong_setting_is_named_with_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("max_calls = 0\n")
+    monkeypatch.setenv("REJOINDER_PORT", "many")
+    with pytest.raises(ConfigError) as failure:
+        load()
+    lines = str(failure.value).splitlines()
+    assert len(lines) == 2
+    assert any(line.startswith("port = 'many' (from REJOINDER_PORT)") for line in lines)
+    assert any(line.startswith("max_calls = 0 (from rejoinder.toml)") for line in lines)
+
+
+def test_unknown_keys_of_the_file_get_the_nearest_setting() -> None:
+    write("prot = 1\nxyzzy = 2\n")
+    with pytest.raises(ConfigError) as failure:
+        load()
+    assert "rejoinder.toml: there is no setting 'prot'; did you mean 'port'?" in str(failure.value)
+    assert "there is no setting 'xyzzy'; `rejoinder config` lists" in str(failure.value)
+
+
+def test_a_broken_file_names_itself() -> None:
+    write("port = = 1")
+    with pytest.raises(ConfigError, match=r"rejoinder\.toml is not valid TOML"):
+        load()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "myhost"])
+def test_serving_other_machines_needs_a_token_or_consent(host: str) -> None:
+    with pytest.raises(ConfigError, match="set auth_token, or allow_unauthenticated"):
+        load({"host": host})
+    assert load({"host": host, "auth_token": "secret"}).host == host
+    assert load({"host": host, "allow_unauthenticated": True}).host == host
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.5.5.5"])
+def test_serving_this_machine_needs_none(host: str) -> None:
+    assert load({"host": host}).auth_token is None
+
+
+def test_secrets_are_masked() -> None:
+    settings = load({"auth_token": "open sesame"})
+    assert "sesame" not in str(describe(settings))
+    assert "sesame" not in repr(settings)
+    with pytest.raises(ConfigError) as failure:
+        load({"auth_token": ["sesame"]})
+    assert "sesame" not in str(failure.value)
+
+
+def test_describe_covers_every_setting() -> None:
+    described = describe(load({"port": 1}))
+    assert set(described) == set(Settings.model_fields)
+    assert described["port"] == {"value": 1, "source": "flag"}
+    assert described["voice"] == {"value": "hibari", "source": "default"}
