@@ -46,13 +46,14 @@ ENGLISH = Abbreviations(
         "c.e p.o r.i.p p.s abbr admin acct amt bal qty wk yr yrs mo mos alt elev ind intl natl orig "
         "pop prev pub sci tech vac var gal doz dist dir"
     ),
-    numbered=_words("no p n art ch chap eq ex fig op para sec vol"),
+    numbered=_words("no p n n° nº art ch chap eq ex fig op para sec vol"),
 )
 
 GERMAN = Abbreviations(
     titles=_words("dr prof hr fr frl st dipl ing mag"),
     never=_words(
-        "z.b d.h u.a v.a i.d.r o.ä s.o s.u vgl bzw ca evtl ggf inkl exkl max min sog zzgl abs art nr str bd"
+        "z d u o s v a z.b d.h u.a v.a i.d.r o.ä s.o s.u vgl bzw ca evtl ggf inkl exkl"
+        " max min sog zzgl abs art nr str bd"
     ),
     may_end=_words("usw etc u.s.w co ag jh jhd jan feb apr aug sept okt nov dez mio mrd std tel"),
     ordinal_stop=True,
@@ -68,7 +69,7 @@ SPANISH = Abbreviations(
     titles=_words("sr sra srta sres dr dra d dña da prof profa ing lic gral cnel sto sta fr"),
     never=_words("p.ej ej pág págs núm art cap fig vol aprox avda av c vs ntra"),
     may_end=_words("etc ud uds vd vds ee.uu s.a s.l cía tel depto dpto a.m p.m"),
-    numbered=_words("no"),
+    numbered=_words("no n° nº"),
 )
 
 _LANGUAGES: Mapping[str, Abbreviations] = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}

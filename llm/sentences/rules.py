@@ -61,6 +61,8 @@ _CLOCK = frozenset({"a.m", "p.m"})
 _NAMES_WITH_SHOUT = frozenset({"yahoo", "jeopardy", "wham", "yum", "oklahoma"})
 _LABELS = frozenset(
     {
+        "and",
+        "or",
         "option",
         "plan",
         "vitamin",
@@ -178,12 +180,11 @@ def _is_street(words: Words) -> bool:
 
 def _after_letter(words: Words) -> Rule:
     """One letter: an initial (``Jonas E. Smith``), a pronoun (``you and I.``), or a label's (``plan B.``)."""
-    before = words.before
+    before = words.before.rstrip(",")
     if len(before) == 1 and before.isalnum():
-        return BEFORE_CAPITAL  # a code read out: "A B 1 2 C."
-    if before.lower() in _LABELS:
-        return BEFORE_CAPITAL
-    if words.word.islower():
+        return BEFORE_CAPITAL  # a code or a choice read out: "A B 1 2 C.", "A, B, C."
+    label = words.before_that if before == "is" else before  # "option B.", "the answer is B."
+    if label.lower() in _LABELS or words.word.islower():
         return BEFORE_CAPITAL
     if words.word == "I" and before[:1].islower():
         return BEFORE_CAPITAL
@@ -195,6 +196,11 @@ def _looks_like_a_word(word: str) -> bool:
     if not (word.isascii() and word.isalpha() and word.islower()):
         return True
     return any(letter in "aeiouy" for letter in word)
+
+
+def is_list_marker(word: str) -> bool:
+    """Whether a line's first word numbers a list: ``1.``, ``a)``, ``(iv)``."""
+    return word[-1] in ".)" and bool(_MARKER.fullmatch(word.rstrip(".)")))
 
 
 def after_shout(words: Words) -> Rule:

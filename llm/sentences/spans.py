@@ -61,7 +61,7 @@ class OpenSpans:
             self._stack.pop()
 
     def settle(self, following: str) -> None:
-        """Decide what the run of quotes, stars or ticks just read was, now that the next character is known."""
+        """Decide what the quotes, stars or ticks just read were, now that the next character is there."""
         run, width, before = self._run, self._run_width, self._before
         self._run, self._run_width = "", 0
         if not run or run == following:
@@ -103,6 +103,11 @@ class OpenSpans:
             self._open(character)
         elif character in _CLOSING:
             self._close(_CLOSING[character])
+
+    def skip(self, plain: str) -> None:
+        """Take letters and digits that follow one."""
+        self._previous = plain[-1]
+        self._at += len(plain)
 
     def _open(self, kind: str, width: int = 1) -> None:
         if len(self._stack) < _DEPTH:

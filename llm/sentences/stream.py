@@ -1,8 +1,8 @@
 """A streaming sentence boundary finder that waits for at most one character.
 
 Text goes in as it is generated, in pieces of any size; sentences come out, each with the white space behind
-it, so that joined they are the text again, exactly. Every character is looked at once and costs constant work,
-whatever it is. The sentences are a function of the text alone: how it was cut into pieces changes nothing.
+it, so that joined they are the text again, exactly. Every character is looked at once, at a constant cost.
+The sentences are a function of the text alone: how it was cut into pieces changes nothing.
 
 A mark ends a sentence when the word before it and the first character after the white space say so (see
 :mod:`llm.sentences.rules`) and no quote, bracket, code or link is open (:mod:`llm.sentences.spans`). A blank
@@ -10,6 +10,7 @@ line ends one at once. What has no white space inside (``3.50``, ``v1.2``, ``a@b
 word and never cut.
 """
 
+import re
 import unicodedata
 from dataclasses import dataclass
 
@@ -28,11 +29,13 @@ from llm.sentences.rules import (
     after_shout,
     after_stop,
     ends_without_space,
+    is_list_marker,
 )
 from llm.sentences.spans import CLOSERS, OpenSpans
 
 _CLAUSE_MARKS = frozenset(",;:—–،؛，、；：")
 _TOUCHING_CLAUSE_MARKS = frozenset("—，、；：")
+_PLAIN = re.compile("[A-Za-z0-9]+")
 _WORD_LIMIT = 32
 """Characters of a word that are kept: no abbreviation or name that matters is longer."""
 _CUT_LEFT = "([{\"'“‘«*_¿¡<"
@@ -46,10 +49,10 @@ class SentencePolicy:
 
     ``first_clause`` lets the first unit end behind a comma, colon, semicolon or dash, once it has
     ``first_min_chars`` characters and ``first_min_words`` words: the voice starts sooner, at some cost in
-    prosody. ``first_at_once`` lets the first unit end at ``!`` or ``?`` without waiting for the character after
-    it; the white space, and any further mark of a ``?!``, then leads the second unit. ``max_chars`` bounds every
-    unit but a fenced code block: a longer one ends behind its last clause, else between its last two words,
-    else where it is.
+    prosody. ``first_at_once`` lets the first unit end at ``!`` or ``?`` without waiting for the character
+    after it; the white space, and any further mark of a ``?!``, then leads the second unit. ``max_chars``
+    bounds every unit but a fenced code block: a longer one ends behind its last clause, else between its last
+    two words, else where it is.
     """
 
     language: str = "en"
@@ -99,15 +102,39 @@ class SentenceStream:
 
     def push(self, text: str) -> list[str]:
         """Take the next piece of the text; the units that it completed, in order, often none."""
-        for character in text:
+        at = 0
+        while at < len(text):
+            character = text[at]
             self._spans.settle(character)
             if character.isspace():
                 self._take_space(character)
             else:
                 self._take(character)
+            at += 1
+            if character.isalnum() and self._word:
+                at = self._take_plain(text, at)
             if len(self._unit) >= self._policy.max_chars and not self._spans.fenced:
                 self._cut_at(self._best_cut())
         return self._take_ready()
+
+    def _take_plain(self, text: str, at: int) -> int:
+        """Take at once the letters and digits that only go on with a word; where they end.
+
+        Nothing is decided at them, so this does what :meth:`_take` would do for each.
+        """
+        room = self._policy.max_chars - len(self._unit)
+        if room <= 0:
+            return at
+        run = _PLAIN.match(text, at, at + room)
+        if run is None:
+            return at
+        plain = run.group()
+        self._unit += plain
+        self._spans.skip(plain)
+        if len(self._word) < _WORD_LIMIT:
+            self._word = (self._word + plain)[:_WORD_LIMIT]
+        self._last = plain[-1]
+        return run.end()
 
     def stall(self) -> list[str]:
         """No text came for a while: hand over the sentence that only waits for the next character.
@@ -115,10 +142,13 @@ class SentenceStream:
         An unfinished sentence stays; after this, the white space that follows leads the next unit.
         """
         mark = self._mark
-        if mark and not self._spans.inside() and self._rule(mark).sure:
-            # "$3." may become "$3.50": only a plain word is safe without a space
-            if self._gap or mark.text != "." or mark.words.word.isalpha():
-                self._cut_at(self._start + len(self._unit))
+        if (
+            mark
+            and not self._spans.inside()
+            and self._rule(mark).sure
+            and not self._may_be_inside_a_word(mark)
+        ):
+            self._cut_at(self._start + len(self._unit))
         return self._take_ready()
 
     def flush(self) -> list[str]:
@@ -153,7 +183,8 @@ class SentenceStream:
             self._spans.forget_apostrophe()
         self._word_count += 1
         self._words_before = (word, self._words_before[0])
-        self._opens = word.endswith(":")
+        self._block = self._block or (self._opens and is_list_marker(word))
+        self._opens = word[-1] == ":" or (self._opens and not any(map(str.isalnum, word)))
         self._word = ""
 
     def _take(self, character: str) -> None:
@@ -202,6 +233,10 @@ class SentenceStream:
         else:
             rule = ALWAYS
         return after_closer(rule) if mark.closed else rule
+
+    def _may_be_inside_a_word(self, mark: _Mark) -> bool:
+        """``$3.`` may become ``$3.50``: without a space behind it only a plain word's stop is safe."""
+        return not self._gap and mark.text == "." and not mark.words.word.isalpha()
 
     def _follow_mark(self, character: str) -> None:
         mark = self._mark
