@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 from hibari.voices import VOICES, voice_path
 
 from tts.hibari_frames import HOP, FrameDecoder
 from tts.hibari_phonemes import Phonemes, Segment, WordSpan
 from tts.loudness import amplify
-from tts.onnx_graph import FLOAT, UINT8, Tensor, cut
+from tts.onnx_graph import FLOAT, UINT8, Graph, Tensor
+from tts.onnx_session import session
 from tts.pauses import gap_after
 from tts.silence import Piece, join
 from tts.voice import Cancelled, VoiceChunk, WordTiming
@@ -67,10 +67,10 @@ class HibariVoice:
         if voice not in VOICES:
             raise ValueError(f"hibari has no voice {voice!r}; it has {', '.join(VOICES)}")
         self.name = "hibari" if voice == "heart" else f"hibari:{voice}"
-        model = Path(voice_path(voice)).read_bytes()
-        scalars = {SCALE: Tensor(FLOAT, 0), ZERO_POINT: Tensor(UINT8, 0)}
-        self._body = _session(cut(model, {}, [PITCH, DURATIONS, QUANTISED, SCALE, ZERO_POINT]), threads)
-        self._last_layer = _session(cut(model, {QUANTISED: Tensor(UINT8, 3), **scalars}, SPECTRA), threads)
+        graph = Graph(Path(voice_path(voice)).read_bytes())
+        frames = {QUANTISED: Tensor(UINT8, 3), SCALE: Tensor(FLOAT, 0), ZERO_POINT: Tensor(UINT8, 0)}
+        self._body = session(graph.part({}, [PITCH, DURATIONS, *frames]), threads)
+        self._last_layer = session(graph.part(frames, SPECTRA), threads)
         self._phonemes = Phonemes(british=VOICES[voice]["british"])
 
     def warm_up(self) -> None:
@@ -135,11 +135,3 @@ def _windows(encoded: _Encoded) -> Iterator[tuple[int, int]]:
         yield begin, end
         size = min(2 * size, LARGEST_WINDOW)
         begin, end = end, end + size
-
-
-def _session(model: bytes, threads: int) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

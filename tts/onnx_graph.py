@@ -8,7 +8,7 @@ rewritten, so any operator and any ONNX version passes through. Field numbers ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 FLOAT = 1
@@ -19,14 +19,14 @@ UINT8 = 2
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types of protocol buffers
 MODEL_GRAPH = 7
 GRAPH_NODE, GRAPH_INITIALISER, GRAPH_INPUT, GRAPH_OUTPUT, GRAPH_VALUE_INFO = 1, 5, 11, 12, 13
-NODE_INPUT, NODE_OUTPUT, NODE_ATTRIBUTE = 1, 2, 5
+NODE_INPUT, NODE_OUTPUT, NODE_OPERATOR, NODE_ATTRIBUTE = 1, 2, 4, 5
 ATTRIBUTE_GRAPH, ATTRIBUTE_GRAPHS = 6, 11
 INITIALISER_NAME = 8
 VALUE_NAME, VALUE_TYPE = 1, 2
 
 
 class CutError(ValueError):
-    """The graph does not compute the wanted tensor, or the bytes are no ONNX model."""
+    """The graph has no such tensor, or the bytes are no ONNX model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +39,99 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    raw: bytes
-    inputs: frozenset[str]
+    operator: str
+    inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    captured: frozenset[str]
+    """Names that the bodies of an `If` or a `Loop` may take from the graph around them."""
+    raw: bytes
+
+    @property
+    def needs(self) -> set[str]:
+        return {*self.inputs, *self.captured} - {""}
 
 
-def cut(model: bytes, inputs: Mapping[str, Tensor], outputs: Sequence[str]) -> bytes:
-    """The model that computes `outputs` from `inputs` and from those of its own inputs that are still needed.
+class Graph:
+    """An ONNX model taken apart. Raises CutError when the bytes are none."""
 
-    `outputs` may be any tensors of the graph. Raises CutError when one of them is not in it.
-    """
-    head, graph, tail = _around_graph(model)
-    nodes, initialisers, own_inputs, own_outputs, other = _read_graph(graph)
-    kept, needed = _way_back(
-        nodes, frozenset(inputs), outputs, available=initialisers.keys() | own_inputs.keys()
-    )
-    parts = [
-        *(_field(GRAPH_NODE, node.raw) for node in kept),
-        *(_field(GRAPH_INITIALISER, raw) for name, raw in initialisers.items() if name in needed),
-        *(_field(GRAPH_INPUT, raw) for name, raw in own_inputs.items() if name in needed),
-        *(_field(GRAPH_INPUT, _value_info(name, tensor)) for name, tensor in inputs.items()),
-        *(
-            _field(GRAPH_OUTPUT, own_outputs.get(name) or _field(VALUE_NAME, name.encode()))
-            for name in outputs
-        ),
-        *other,
-    ]
-    return head + _field(MODEL_GRAPH, b"".join(parts)) + tail
+    def __init__(self, model: bytes) -> None:
+        self._head, graph, self._tail = _around_graph(model)
+        self.nodes: list[Node] = []
+        self._initialisers: dict[str, bytes] = {}
+        self._inputs: dict[str, bytes] = {}
+        self._outputs: dict[str, bytes] = {}
+        self._other: list[bytes] = []
+        for number, _, payload, raw in _fields(graph):
+            if number == GRAPH_NODE:
+                self.nodes.append(_read_node(payload))
+            elif number == GRAPH_INITIALISER:
+                self._initialisers[_text(payload, INITIALISER_NAME)] = payload
+            elif number == GRAPH_INPUT:
+                self._inputs[_text(payload, VALUE_NAME)] = payload
+            elif number == GRAPH_OUTPUT:
+                self._outputs[_text(payload, VALUE_NAME)] = payload
+            elif number != GRAPH_VALUE_INFO:  # shapes noted for tensors that may be gone
+                self._other.append(raw)
+        self._makers = {output: node for node in self.nodes for output in node.outputs}
+
+    @property
+    def outputs(self) -> list[str]:
+        return list(self._outputs)
+
+    def part(self, inputs: Mapping[str, Tensor], outputs: Sequence[str]) -> bytes:
+        """The model that computes `outputs` from `inputs` and those of its own inputs that are still needed.
+
+        Both may be any tensors of the graph. Raises CutError when one of them is not in it.
+        """
+        kept, touched = self._way_back(frozenset(inputs), outputs)
+        graph = [
+            *(_field(GRAPH_NODE, node.raw) for node in kept),
+            *(_field(GRAPH_INITIALISER, raw) for name, raw in self._initialisers.items() if name in touched),
+            *(_field(GRAPH_INPUT, raw) for name, raw in self._inputs.items() if name in touched),
+            *(_field(GRAPH_INPUT, _value_info(name, tensor)) for name, tensor in inputs.items()),
+            *(_field(GRAPH_OUTPUT, self._outputs.get(name, _named(name))) for name in outputs),
+            *self._other,
+        ]
+        return self._head + _field(MODEL_GRAPH, b"".join(graph)) + self._tail
+
+    def behind(self, tensors: Iterable[str]) -> set[str]:
+        """Every tensor that depends on one of `tensors`, themselves included."""
+        reached = set(tensors)
+        for node in self.nodes:  # a model lists its nodes in an order in which they can run
+            if not reached.isdisjoint(node.needs):
+                reached.update(node.outputs)
+        return reached
+
+    def crossing(self, cut: Iterable[str], outputs: Sequence[str]) -> list[str]:
+        """What the part from `cut` to `outputs` needs besides `cut` itself and the graph's own inputs.
+
+        Tensors that do not depend on the graph's inputs are left to the part.
+        """
+        cut = set(cut)
+        later = self.behind(cut)
+        varying = self.behind(self._inputs.keys() - self._initialisers.keys()) - self._inputs.keys()
+        kept, _ = self._way_back(frozenset(cut), outputs)
+        needed = {name for node in kept if not later.isdisjoint(node.outputs) for name in node.needs}
+        return sorted((needed & varying) - later)
+
+    def _way_back(self, start: frozenset[str], outputs: Sequence[str]) -> tuple[list[Node], set[str]]:
+        """The nodes between `start` and `outputs`, in their order, and every tensor that they touch."""
+        known = self._makers.keys() | self._initialisers.keys() | self._inputs.keys()
+        if unknown := [name for name in (*start, *outputs) if name not in known]:
+            raise CutError(f"the graph has no tensor named {', '.join(unknown)}")
+        touched: set[str] = set()
+        kept: set[int] = set()
+        waiting = list(outputs)
+        while waiting:
+            name = waiting.pop()
+            if name in touched:
+                continue
+            touched.add(name)
+            maker = self._makers.get(name)
+            if maker is not None and name not in start:
+                kept.add(id(maker))
+                waiting.extend(maker.needs)
+        return [node for node in self.nodes if id(node) in kept], touched
 
 
 def _around_graph(model: bytes) -> tuple[bytes, bytes, bytes]:
@@ -77,78 +143,41 @@ def _around_graph(model: bytes) -> tuple[bytes, bytes, bytes]:
     raise CutError("the file holds no ONNX graph")
 
 
-def _read_graph(
-    graph: bytes,
-) -> tuple[list[Node], dict[str, bytes], dict[str, bytes], dict[str, bytes], list[bytes]]:
-    nodes: list[Node] = []
-    initialisers: dict[str, bytes] = {}
-    own_inputs: dict[str, bytes] = {}
-    own_outputs: dict[str, bytes] = {}
-    other: list[bytes] = []
-    for number, _, payload, raw in _fields(graph):
-        if number == GRAPH_NODE:
-            nodes.append(_read_node(payload))
-        elif number == GRAPH_INITIALISER:
-            initialisers[_text(payload, INITIALISER_NAME)] = payload
-        elif number == GRAPH_INPUT:
-            own_inputs[_text(payload, VALUE_NAME)] = payload
-        elif number == GRAPH_OUTPUT:
-            own_outputs[_text(payload, VALUE_NAME)] = payload
-        elif number != GRAPH_VALUE_INFO:  # shapes noted for tensors that may be gone
-            other.append(raw)
-    return nodes, initialisers, own_inputs, own_outputs, other
-
-
 def _read_node(payload: bytes) -> Node:
-    inputs = set()
-    outputs = []
+    inputs, outputs, operator = [], [], ""
+    captured: set[str] = set()
     for number, _, value, _ in _fields(payload):
         if number == NODE_INPUT:
-            inputs.add(value.decode())
+            inputs.append(value.decode())
         elif number == NODE_OUTPUT:
             outputs.append(value.decode())
+        elif number == NODE_OPERATOR:
+            operator = value.decode()
         elif number == NODE_ATTRIBUTE:
-            inputs |= _captured(value)
-    return Node(payload, frozenset(inputs - {""}), tuple(outputs))
+            captured |= _captured(value)
+    return Node(operator, tuple(inputs), tuple(outputs), frozenset(captured), payload)
 
 
 def _captured(attribute: bytes) -> set[str]:
-    """Names that the bodies of an `If` or a `Loop` may take from the graph around them."""
     names: set[str] = set()
     for number, wire_type, body, _ in _fields(attribute):
         if number in (ATTRIBUTE_GRAPH, ATTRIBUTE_GRAPHS) and wire_type == BYTES:
-            nodes, *_, own_outputs, _ = _read_graph(body)
-            names.update(own_outputs, *(node.inputs for node in nodes))
+            for field, _, payload, _ in _fields(body):
+                if field == GRAPH_NODE:
+                    names |= _read_node(payload).needs
+                elif field == GRAPH_OUTPUT:
+                    names.add(_text(payload, VALUE_NAME))
     return names
 
 
-def _way_back(
-    nodes: Sequence[Node], start: frozenset[str], outputs: Sequence[str], *, available: set[str]
-) -> tuple[list[Node], set[str]]:
-    """The nodes between `start` and `outputs`, in their order, and the names of all tensors they touch."""
-    makers = {output: node for node in nodes for output in node.outputs}
-    unknown = [name for name in outputs if name not in makers and name not in available]
-    if unknown:
-        raise CutError(f"the graph has no tensor named {', '.join(unknown)}")
-    needed: set[str] = set()
-    kept: set[int] = set()
-    waiting = list(outputs)
-    while waiting:
-        name = waiting.pop()
-        if name in needed:
-            continue
-        needed.add(name)
-        maker = makers.get(name)
-        if maker is not None and name not in start:
-            kept.add(id(maker))
-            waiting.extend(maker.inputs)
-    return [node for node in nodes if id(node) in kept], needed
+def _named(name: str) -> bytes:
+    return _field(VALUE_NAME, name.encode())
 
 
 def _value_info(name: str, tensor: Tensor) -> bytes:
     dimensions = b"".join(_field(1, _field(2, f"{name}_{axis}".encode())) for axis in range(tensor.rank))
     tensor_type = _varint(1 << 3 | VARINT) + _varint(tensor.element_type) + _field(2, dimensions)
-    return _field(VALUE_NAME, name.encode()) + _field(VALUE_TYPE, _field(1, tensor_type))
+    return _named(name) + _field(VALUE_TYPE, _field(1, tensor_type))
 
 
 def _text(message: bytes, wanted: int) -> str:
