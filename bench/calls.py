@@ -1,0 +1,185 @@
+"""Whole calls in real time, with drafting behind the commit gate and without it, question by question in
+turn.
+
+    python -m bench.calls --json [--quick]
+
+Real models, recorded questions, one caller. Every reply is afterwards made again by a fresh conversation
+without any drafter, from the same messages: `reply_differs` counts those whose token ids are not the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import jiwer
+import numpy as np
+import soundfile
+
+from bench import barge_in
+from bench.caller import Caller, with_call
+from bench.questions import QUESTIONS, Question, record
+from bench.report import machine, percentile, show, spread
+from llm.language_model import Finished, LanguageModel, Message, Sampling
+from pipeline import catalogue
+from pipeline.agent import choose_agent
+from pipeline.config import load
+from pipeline.events import Audio
+from pipeline.service import Service
+from pipeline.timeline import DURATIONS, MARKS
+
+QUESTIONS_A_CALL = 6
+GOALS = {
+    "after_commit_p50_ms": "<= 150",
+    "after_commit_p95_ms": "<= 600",
+    "speculation_ratio": "<= 0.6",
+    "voice_to_voice_p50_ms": "<= 750",
+    "reply_differs": "0",
+    "barge_in_p95_ms": "<= 200",
+    "backchannels_that_stopped": "<= 1 of 20",
+    "heard_text_within_a_word": ">= 0.95",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question put to a call, and the turn's record."""
+
+    question: Question
+    record: dict[str, Any]
+
+
+async def ask_all(
+    service: Service, questions: list[tuple[Question, Audio]]
+) -> tuple[list[Asked], list[Message]]:
+    """Put the questions to one call, one after the other. Also returns the call's memory at its end."""
+    caller = Caller()
+    call = service.call(caller, origin="bench")
+    asked: list[Asked] = []
+
+    async def talk() -> None:
+        await caller.greeting_over()
+        for question, audio in questions:
+            asked.append(Asked(question, await caller.ask(audio)))
+
+    await with_call(call, caller, talk)
+    return asked, call.dialogue.messages()
+
+
+def figures_of(asked: list[Asked]) -> dict[str, Any]:
+    """Latencies, transcripts and answers of one contestant."""
+    rows = [a.record for a in asked]
+    durations = {
+        name: spread([row["durations"][name] for row in rows if name in row["durations"]])
+        for name in DURATIONS
+    }
+    marks = {
+        name: percentile([row["marks"][name] for row in rows if name in row["marks"]], 50) for name in MARKS
+    }
+    wrong = [a for a in asked if not a.question.is_right(a.record["reply_text"])]
+    fates = [row["draft_fate"] for row in rows]
+    return {
+        "turns": len(rows),
+        "durations": durations,
+        "waterfall_p50": {name: value for name, value in marks.items() if value is not None},
+        "wer": round(jiwer.wer(*_plain(asked)), 4),
+        "answers_right": round(1 - len(wrong) / len(asked), 3),
+        "wrong": [f"{a.record['caller_text']} -> {a.record['reply_text']}" for a in wrong],
+        "draft_fates": {fate: fates.count(fate) for fate in ("whole", "part", "none", "wasted")},
+        "tokens_wasted": sum(row["extra"]["wasted_tokens"] for row in rows),
+        "tokens_per_pass": round(median(row["tokens_per_pass"] for row in rows), 2),
+    }
+
+
+def _plain(asked: list[Asked]) -> tuple[list[str], list[str]]:
+    def words(text: str) -> str:
+        kept = "".join(c if c.isalnum() or c in " '" else " " for c in text.lower().replace("-", " "))
+        return " ".join(kept.split())
+
+    return [words(a.question.text) for a in asked], [words(a.record["caller_text"]) for a in asked]
+
+
+def differing_replies(
+    service: Service, dialogues: list[list[Message]], sampling: Sampling
+) -> tuple[int, int]:
+    """(replies whose ids a plain, fresh conversation does not give, replies compared)."""
+    shared = service.stages.language
+    assert isinstance(shared, LanguageModel)
+    plain = LanguageModel(shared.target, shared.tokenizer, drafters=())
+    differing = compared = 0
+    for messages in dialogues:
+        for at, message in enumerate(messages):
+            if message.ids is None:
+                continue
+            conversation = plain.open()
+            *_, end = conversation.reply(messages[:at], sampling, cancelled=lambda: False)
+            assert isinstance(end, Finished)
+            differing += end.ids != message.ids
+            compared += 1
+            conversation.close()
+    return differing, compared
+
+
+async def measure(*, quick: bool) -> dict[str, Any]:
+    """Run the benchmark; every figure of its report by name."""
+    questions = QUESTIONS[:6] if quick else QUESTIONS
+    paths = record(catalogue.cache() / "bench" / "questions", questions)
+    audio = [soundfile.read(path, dtype="float32")[0] for path in paths]
+    with tempfile.TemporaryDirectory() as folder:
+        service = await Service.start(load({"latency_log": Path(folder) / "latency.db"}))
+        stages = service.stages
+        asked: dict[bool, list[Asked]] = {True: [], False: []}
+        dialogues: list[list[Message]] = []
+        for start in range(0, len(questions), QUESTIONS_A_CALL):
+            batch = list(zip(questions, audio, strict=True))[start : start + QUESTIONS_A_CALL]
+            for speculate in (True, False):
+                service.stages = replace(stages, speculate=speculate)
+                answered, dialogue = await ask_all(service, batch)
+                asked[speculate] += answered
+                if speculate:
+                    dialogues.append(dialogue)
+        service.stages = stages
+        agent = choose_agent(service.settings.agent)
+        sampling = Sampling(**agent.sampling.model_dump())
+        differing, compared = await asyncio.to_thread(differing_replies, service, dialogues, sampling)
+        interruptions = await barge_in.measure(service, audio[0], quick=quick)
+        await service.close()
+    with_drafts, without = figures_of(asked[True]), figures_of(asked[False])
+    fast, slow = with_drafts["durations"], without["durations"]
+    return {
+        **machine(),
+        "questions": len(questions),
+        "after_commit_p50_ms": fast["after_commit"]["p50"],
+        "after_commit_p95_ms": fast["after_commit"]["p95"],
+        "voice_to_voice_p50_ms": fast["voice_to_voice"]["p50"],
+        "voice_to_voice_p95_ms": fast["voice_to_voice"]["p95"],
+        "speculation_ratio": round(fast["voice_to_voice"]["p50"] / slow["voice_to_voice"]["p50"], 3),
+        "reply_differs": differing,
+        "replies_compared": compared,
+        **interruptions,
+        "with_drafts": with_drafts,
+        "without_drafts": without,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--quick", action="store_true", help="6 questions, few interruptions")
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING)
+    np.seterr(all="ignore")
+    figures = asyncio.run(measure(quick=arguments.quick))
+    show("Whole calls in real time", figures, as_json=arguments.json, goals=GOALS)
+
+
+if __name__ == "__main__":
+    main()
