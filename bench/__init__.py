@@ -1,1 +1,1 @@
-"""Benchmarks: one a stage and one for whole calls. Each compares with what a user would pick instead, in the same run."""
+"""Benchmarks: one a stage and one for whole calls, each against what a user would else pick, in one run."""

@@ -60,11 +60,6 @@ class Playout:
         return self._cursor / self.track.rate
 
     @property
-    def finished(self) -> bool:
-        """Whether all audio there will be has been sent and, by the clock, played."""
-        return self.track.complete and self.started and self.played_seconds() >= self.track.seconds - 1e-6
-
-    @property
     def paused(self) -> bool:
         return self._paused_at is not None
 

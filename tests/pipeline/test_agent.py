@@ -1,0 +1,57 @@
+"""Agents' files: the shipped ones load, wrong ones say what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.agent import AgentError, choose_agent, find_agents, load_agent
+
+
+def test_the_shipped_agents_load() -> None:
+    assert set(find_agents()) >= {"receptionist", "support"}
+    for name in find_agents():
+        agent = choose_agent(name)
+        assert agent.facts
+        assert "\n- " in agent.system_prompt()
+
+
+def test_variables_fill_the_prompt(tmp_path: Path) -> None:
+    file = tmp_path / "greeter.toml"
+    file.write_text('persona = "You talk to {caller_name}. {unknown}"\n')
+    agent = load_agent(file)
+    assert agent.name == "greeter"
+    assert agent.system_prompt({"caller_name": "Ada"}) == "You talk to Ada. {unknown}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('persona = "x', "not valid TOML"),
+        ('greeting = "hi"', "persona: Field required"),
+        ('persona = "x"\ntemprature = 1', "temprature"),
+        ('persona = "x"\n[sampling]\ntemperature = 9', "sampling.temperature"),
+        ('persona = "x"\n[interruptions]\nmode = "never"', "interruptions.mode"),
+    ],
+)
+def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "agent.toml"
+    file.write_text(text)
+    with pytest.raises(AgentError, match=r"agent\.toml") as raised:
+        load_agent(file)
+    assert message in str(raised.value)
+
+
+def test_an_unknown_agent_lists_the_known(tmp_path: Path) -> None:
+    with pytest.raises(AgentError, match="receptionist, support"):
+        choose_agent("nobody")
+    with pytest.raises(AgentError, match="no agent file"):
+        load_agent(tmp_path / "none.toml")
+    with pytest.raises(AgentError, match="does not exist"):
+        find_agents(tmp_path / "none")
+
+
+def test_a_folders_agents_win(tmp_path: Path) -> None:
+    (tmp_path / "support.toml").write_text('persona = "Mine."')
+    assert choose_agent("support", tmp_path).persona == "Mine."
