@@ -13,6 +13,7 @@ from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
 from pipeline.config import Settings
+from pipeline.service import Service
 from web import assets, health
 from web.auth import Gate
 from web.realtime.connection import RealtimeFrontEnd
@@ -30,10 +31,10 @@ class CannotListen(OSError):
 
 
 class Server:
-    """Listens from `start` on; takes calls once its switchboard has a service."""
+    """Listens from `start` on; takes calls from `open` on; `stop` ends both and the service with them."""
 
-    def __init__(self, settings: Settings, switchboard: Switchboard) -> None:
-        self.switchboard = switchboard
+    def __init__(self, settings: Settings) -> None:
+        self.switchboard = Switchboard()
         self._settings = settings
         token = settings.auth_token.get_secret_value() if settings.auth_token else None
         self.gate = Gate(token, settings.allow_unauthenticated, settings.allowed_origins)
@@ -73,12 +74,18 @@ class Server:
         name = "localhost" if host in ("0.0.0.0", "::", "") else f"[{host}]" if ":" in host else host
         return f"http://{name}:{self.port}/"
 
+    def open(self, service: Service) -> None:
+        """The models are loaded: take calls."""
+        self.switchboard.service = service
+
     async def stop(self) -> None:
         """End the calls in order, then close what is left."""
         await self.switchboard.hang_up_all(_GRACE_SECONDS)
         if self._listener is not None:
             self._listener.close()
             await self._listener.wait_closed()
+        if self.switchboard.service is not None:
+            await self.switchboard.service.close()
 
     def _mount(self) -> None:
         realtime = RealtimeFrontEnd(self.switchboard, send_timeout=self._settings.send_timeout_seconds)

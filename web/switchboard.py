@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from pipeline.agent import AgentError
 from pipeline.call import Call
 from pipeline.events import Peer
 from pipeline.service import CallsBusy, Service
@@ -78,13 +79,12 @@ class Switchboard:
             raise CallRefused("shutting_down", "the service is shutting down")
         if self.service is None or not self.service.ready:
             raise CallRefused("not_ready", "the models are still loading; try again in a few seconds")
-        if agent is not None and agent not in self.service.agents:
-            known = ", ".join(sorted(self.service.agents))
-            raise CallRefused("unknown_agent", f"there is no agent {agent[:80]!r}; there are: {known}")
         try:
             return self.service.call(peer, agent=agent, origin=origin, caller=caller, variables=variables)
         except CallsBusy as busy:
             raise CallRefused("too_many_calls", str(busy)) from None
+        except AgentError as unknown:
+            raise CallRefused("unknown_agent", str(unknown)) from None
 
 
 async def conduct(call: Call, listening: Coroutine[Any, Any, None]) -> None:

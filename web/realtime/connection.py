@@ -69,7 +69,7 @@ class RealtimeFrontEnd:
         session = Session()
         peer = RealtimePeer(connection, session, self._send_timeout)
         try:
-            with self._switchboard.line(peer, agent=self._wanted_agent(connection), origin="web") as call:
+            with self._switchboard.line(peer, agent=_wanted_agent(connection), origin="web") as call:
                 created = peer.translator.event("session.created", session=session.describe(call.agent))
                 await peer.put(created)
                 await conduct(call, _Listener(connection, peer, session, call).listen())
@@ -81,16 +81,6 @@ class RealtimeFrontEnd:
             reason = peer.end_reason or "error"
             await connection.close(_CLOSE_CODES.get(reason, 1000), reason)
 
-    def _wanted_agent(self, connection: ServerConnection) -> str | None:
-        """`?agent=NAME`; a `?model=` counts when it names an agent, for clients that know no agents."""
-        assert connection.request is not None
-        query = parse_qs(urlsplit(connection.request.path).query)
-        if "agent" in query:
-            return query["agent"][0]
-        model = query.get("model", [""])[0]
-        service = self._switchboard.service
-        return model if service is not None and model in service.agents else None
-
     async def _refuse(self, connection: ServerConnection, peer: RealtimePeer, refused: CallRefused) -> None:
         kind = "invalid_request_error" if refused.code == "unknown_agent" else "server_error"
         code = _POLICY_VIOLATION if refused.code == "unknown_agent" else _TRY_AGAIN_LATER
@@ -99,6 +89,13 @@ class RealtimeFrontEnd:
         except PeerGone:
             return
         await connection.close(code, refused.code)
+
+
+def _wanted_agent(connection: ServerConnection) -> str | None:
+    """`?agent=NAME` of the socket's address."""
+    assert connection.request is not None
+    names = parse_qs(urlsplit(connection.request.path).query).get("agent")
+    return names[0] if names else None
 
 
 class _Listener:

@@ -1,0 +1,173 @@
+"""A service whose calls do exactly what a test says, and a server on it over a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import numpy as np
+from websockets.asyncio.client import ClientConnection, connect
+
+from pipeline import events
+from pipeline.agent import Agent, AgentError
+from pipeline.config import Settings
+from pipeline.events import CallEnded, CallEvent, Peer, PeerGone
+from pipeline.service import CallsBusy
+from web.server import Server
+
+PATIENCE = 10.0
+"""Seconds after which a test gives up on something that should have happened at once."""
+
+
+class ScriptedCall:
+    """Keeps what the front end told it; `say` sends events to the peer as a running call would."""
+
+    def __init__(self, service: ScriptedService, peer: Peer, agent: str | None) -> None:
+        self.id = f"call{len(service.opened)}"
+        self.agent = Agent(name=agent or "receptionist", persona="Be brief.", greeting="Hello.")
+        self.peer = peer
+        self.told: list[tuple[Any, ...]] = []
+        self.heard = np.zeros(0, np.float32)
+        self.end_reason: str | None = None
+        self.over = False
+        self._service = service
+        self._ended = asyncio.Event()
+
+    async def run(self) -> None:
+        try:
+            await self._ended.wait()
+            with contextlib.suppress(PeerGone):
+                await self.peer.send(CallEnded(1, 1, self.end_reason or ""))
+        finally:
+            self.over = True
+            self._note("over")
+
+    def hear(self, audio: np.ndarray) -> None:
+        self.heard = np.concatenate([self.heard, audio])
+        self._note("hear")
+
+    def playback(self, reply_id: str, played_ms: float) -> None:
+        self._note("playback", reply_id, played_ms)
+
+    def cancel_reply(self) -> None:
+        self._note("cancel_reply")
+
+    def respond(self) -> None:
+        self._note("respond")
+
+    def say_text(self, text: str) -> None:
+        self._note("say_text", text)
+
+    def hang_up(self, reason: str = "hang_up") -> None:
+        if self.end_reason is None:
+            self.end_reason = reason
+            self._ended.set()
+
+    async def say(self, *said: CallEvent) -> None:
+        for event in said:
+            await self.peer.send(event)
+
+    async def until_told(self, *what: Any) -> tuple[Any, ...]:
+        """Wait until the front end has told it something that begins with these."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                for one in self.told:
+                    if one[: len(what)] == what:
+                        return one
+                self._news = asyncio.Event()
+                await self._news.wait()
+
+    _news: asyncio.Event | None = None
+
+    def _note(self, *what: Any) -> None:
+        self.told.append(what)
+        if self._news is not None:
+            self._news.set()
+
+
+class ScriptedService:
+    """Opens scripted calls."""
+
+    ready = True
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.opened: list[ScriptedCall] = []
+        self.closed = False
+
+    @property
+    def calls(self) -> int:
+        return sum(not call.over for call in self.opened)
+
+    def call(self, peer: Peer, *, agent: str | None = None, **_: Any) -> ScriptedCall:
+        if self.calls >= self.settings.max_calls:
+            raise CallsBusy(f"all {self.settings.max_calls} lines are busy (max_calls)")
+        if agent not in (None, "receptionist", "support"):
+            raise AgentError(f"there is no agent {agent!r}; there are: receptionist, support")
+        call = ScriptedCall(self, peer, agent)
+        self.opened.append(call)
+        return call
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Client:
+    """One end of the realtime socket, in a test's words."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+
+    async def send(self, kind: str, **fields: Any) -> None:
+        await self.socket.send(json.dumps({"type": kind, **fields}))
+
+    async def append(self, pcm: bytes) -> None:
+        await self.send("input_audio_buffer.append", audio=base64.b64encode(pcm).decode())
+
+    async def receive(self, kind: str | None = None) -> dict[str, Any]:
+        """The next event, or the next of a kind."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                event: dict[str, Any] = json.loads(await self.socket.recv())
+                if kind in (None, event["type"]):
+                    return event
+
+    async def error(self) -> dict[str, Any]:
+        error: dict[str, Any] = (await self.receive("error"))["error"]
+        return error
+
+
+@contextlib.asynccontextmanager
+async def serving(**changes: Any) -> AsyncIterator[tuple[Server, ScriptedService]]:
+    """A server on a free port whose service is scripted."""
+    settings = Settings(**{"port": 0} | changes)
+    server = Server(settings)
+    service = ScriptedService(settings)
+    await server.start()
+    server.open(service)  # type: ignore[arg-type]
+    try:
+        yield server, service
+    finally:
+        await server.stop()
+
+
+@contextlib.asynccontextmanager
+async def calling(server: Server, query: str = "", **options: Any) -> AsyncIterator[Client]:
+    """A client whose socket is open."""
+    address = f"ws://127.0.0.1:{server.port}/v1/realtime{query}"
+    async with connect(address, proxy=None, **options) as socket:
+        yield Client(socket)
+
+
+def spoken_reply(turn: int = 1, reply_id: str = "r1", rate: int = 24_000) -> Iterator[CallEvent]:
+    """The events of one whole answer of 80 ms."""
+    yield events.ReplyStarted(turn, 1, reply_id)
+    yield events.ReplyText(turn, 1, reply_id, "Yes.")
+    for offset in (0.0, 40.0):
+        samples = np.full(rate // 25, 0.25, np.float32)
+        yield events.ReplyAudio(turn, 1, reply_id, samples, rate, offset)
+    yield events.ReplyDone(turn, 1, reply_id, "completed", "Yes.", "Yes.")

@@ -1,0 +1,64 @@
+// The caller's microphone as frames of 16-bit PCM.
+
+export const WIRE_RATE = 24000;
+
+export class Microphone {
+  // onFrame(pcm: ArrayBuffer, rms: number) is called every 40 ms once `open` has resolved.
+  static async open(onFrame) {
+    const stream = await navigator.mediaDevices.getUserMedia({
+      audio: { channelCount: 1, echoCancellation: true, noiseSuppression: true, autoGainControl: true },
+    });
+    const microphone = new Microphone(stream);
+    try {
+      await microphone.listen(onFrame);
+    } catch (error) {
+      microphone.close();
+      throw error;
+    }
+    return microphone;
+  }
+
+  constructor(stream) {
+    this.stream = stream;
+    this.track = stream.getAudioTracks()[0];
+    this.context = null;
+  }
+
+  get rate() {
+    return this.context.sampleRate;
+  }
+
+  async listen(onFrame) {
+    const source = this.connect(WIRE_RATE) ?? this.connect();
+    await this.context.audioWorklet.addModule("/capture-worklet.js");
+    this.node = new AudioWorkletNode(this.context, "capture", { numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" });
+    this.node.port.onmessage = ({ data }) => onFrame(data.pcm, data.rms);
+    source.connect(this.node);
+    await this.context.resume();
+  }
+
+  // Some browsers take a microphone only at the device's own rate.
+  connect(sampleRate) {
+    const context = new AudioContext({ sampleRate, latencyHint: "interactive" });
+    try {
+      const source = context.createMediaStreamSource(this.stream);
+      this.context = context;
+      return source;
+    } catch (error) {
+      context.close();
+      if (sampleRate === undefined) throw error;
+      return null;
+    }
+  }
+
+  onLost(callback) {
+    this.track.onended = callback;
+  }
+
+  close() {
+    this.track.onended = null;
+    if (this.node) this.node.port.onmessage = null;
+    for (const track of this.stream.getTracks()) track.stop();
+    if (this.context && this.context.state !== "closed") this.context.close();
+  }
+}
