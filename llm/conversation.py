@@ -1,0 +1,124 @@
+"""One call's side of the language model: the cache and the drafters' memory, kept from turn to turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from llm.cache import CallCache
+from llm.drafters.base import Drafter, ReplyState
+from llm.engine import Generation, Round
+from llm.gate import Gate
+from llm.noise import SeededNoise
+from llm.processors import Processors
+from llm.prompt import Message
+from llm.reply import Finished, Reply, ReplyEvent
+from llm.sampling import Sampling
+from llm.sentences import SentenceStream
+from llm.stats import ReplyStats
+
+if TYPE_CHECKING:
+    from llm.language_model import LanguageModel
+
+
+class Conversation:
+    """One call: its key-value cache and its drafters. Used by one thread at a time."""
+
+    def __init__(self, model: LanguageModel, cache: CallCache, drafters: Sequence[Drafter]) -> None:
+        self._model = model
+        self._cache = cache
+        self._drafters = drafters
+        self._gate = Gate(drafters, model.pass_costs, model.target.vocabulary)
+        self._replying: Generator[ReplyEvent, Any, Any] | None = None
+
+    @property
+    def cached_tokens(self) -> int:
+        """Positions of the key-value cache in use."""
+        return len(self._cache)
+
+    def prefill(self, messages: Sequence[Message], cancelled: Callable[[], bool]) -> int:
+        """Read this prompt, without the reply's header, into the cache; returns how many new ids were read.
+
+        The last user message may still be growing: its last word is left for later. Stops between chunks
+        once `cancelled()` is true. Raises `PromptError`.
+        """
+        self._abandon_reply()
+        ids = self._model.prompts.stable(messages).ids
+        return self._cache.read(ids[self._cache.keep_prefix(ids) :], cancelled)
+
+    def reply(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        *,
+        draft: Sequence[int] = (),
+        cancelled: Callable[[], bool],
+        rounds: list[Round] | None = None,
+    ) -> Iterator[ReplyEvent]:
+        """Answer: deltas and sentences as they come, one `Finished` at the end.
+
+        `draft`: the ids of an earlier revision's reply, checked in the pass that reads the end of the prompt.
+        `rounds` is filled with every pass as it went. Closing the iterator early, or asking for another
+        reply, is a cancellation without the last event. Raises `PromptError`; the iterator raises
+        `BrokenLogits` where the model's arithmetic is broken.
+        """
+        self._abandon_reply()
+        started = self._model.clock()
+        prompt = self._model.prompts.prompt(messages)
+        stats = ReplyStats(
+            verification=self._model.verifier.name,
+            started=started,
+            prompt_tokens=len(prompt.ids),
+            reply_draft_tokens=len(draft),
+            dropped_messages=prompt.dropped_messages,
+        )
+        generation = Generation(
+            self._cache,
+            self._state(prompt.ids, sampling, tuple(draft), turn=len(messages)),
+            self._gate,
+            self._model.verifier,
+            stats,
+            room=min(sampling.max_tokens, self._model.target.context - len(prompt.ids)),
+            cancelled=cancelled,
+            margin=self._model.margin,
+            rounds=[] if rounds is None else rounds,
+        )
+        reply = Reply(generation, self._model.tokenizer, SentenceStream(), self._model.clock, self._remember)
+        self._replying = reply.events()
+        return self._replying
+
+    def learn(self, text: str) -> None:
+        """Give the drafters text that replies may repeat: phrases, the persona. One phrase a line."""
+        for line in text.splitlines():
+            if ids := self._model.tokenizer.encode(line.strip()):
+                for drafter in self._drafters:
+                    drafter.learn(ids)
+
+    def close(self) -> None:
+        """Free the cache. May be called twice."""
+        self._abandon_reply()
+        self._cache.close()
+        for drafter in self._drafters:
+            drafter.close()
+
+    def _state(self, ids: list[int], sampling: Sampling, previous: Sequence[int], turn: int) -> ReplyState:
+        model = self._model
+        processors = Processors(
+            sampling,
+            len(ids),
+            model.tokenizer.ends,
+            model.word_ids(sampling.bad_words),
+            with_runner_up=model.margin > 0.0,
+        )
+        noise = SeededNoise(sampling.seed, turn)
+        return ReplyState(ids, len(ids), processors, noise, model.verifier.draft_purpose, previous)
+
+    def _remember(self, finished: Finished) -> None:
+        if finished.reason != "cancelled":
+            for drafter in self._drafters:
+                drafter.observe(finished.ids)
+
+    def _abandon_reply(self) -> None:
+        if self._replying is not None:
+            self._replying.close()
+            self._replying = None

@@ -1,0 +1,1 @@
+"""Drafters: where guessed tokens come from."""

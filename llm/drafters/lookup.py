@@ -1,0 +1,35 @@
+"""Prompt lookup decoding (Saxena 2023): what followed the last time the same tokens were there."""
+
+from __future__ import annotations
+
+from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
+from llm.drafters.matches import Sequences
+
+SHORTEST_MATCH = 2
+
+
+class PromptLookup(FreeDrafter):
+    """Drafts from the call's own prompt and the reply so far.
+
+    The longest match of at least two tokens counts; a single token occurs everywhere and says nothing. The
+    draft is at most twice as long as what spoke for it, as a short match seldom carries far.
+    """
+
+    name = "lookup"
+
+    def __init__(self) -> None:
+        self._sequences = Sequences()
+        self._call = self._sequences.add(())
+
+    def propose(self, state: ReplyState, budget: int) -> Draft:
+        self._sequences.follow(self._call, state.ids)
+        match = self._sequences.longest_match(state.ids, SHORTEST_MATCH, budget)
+        if match is None:
+            return NOTHING
+        ids = match.continuation[: 2 * match.length]
+        return Draft(ids, self.name, match.length, confidence_of(match.length) * match.share)
+
+
+def confidence_of(match_length: int) -> float:
+    """A starting point for the chance of acceptance after a match this long; the gate corrects it."""
+    return 1.0 - 1.0 / (1.0 + 0.6 * match_length)

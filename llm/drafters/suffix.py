@@ -1,0 +1,31 @@
+"""Suffix store (after SuffixDecoding, 2411.04975): what followed in earlier replies and taught texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
+from llm.drafters.lookup import SHORTEST_MATCH, confidence_of
+from llm.drafters.memory import Memory
+
+
+class SuffixStore(FreeDrafter):
+    """Drafts from the tenant's memory across calls; the present call's own text is prompt lookup's."""
+
+    name = "suffix"
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def propose(self, state: ReplyState, budget: int) -> Draft:
+        match = self._memory.longest_match(state.ids, SHORTEST_MATCH, budget)
+        if match is None:
+            return NOTHING
+        ids = match.continuation[: 2 * match.length]
+        return Draft(ids, self.name, match.length, confidence_of(match.length) * match.share)
+
+    def observe(self, reply: Sequence[int]) -> None:
+        self._memory.add_text(reply)
+
+    def learn(self, ids: Sequence[int]) -> None:
+        self._memory.add_text(ids)

@@ -1,0 +1,181 @@
+"""How long a draft may be, or whether to draft at all: what it is expected to gain against what it costs.
+
+The expected tokens of a pass with g drafted tokens, each accepted with chance a once those before it were,
+are 1 + a + ... + a^g (2211.17192). Their cost is that of a pass over g + 1 rows, measured on this machine at
+start-up, plus that of drafting. The gate takes the g with the most expected tokens per second, 0 included.
+
+The chances are learned per call, by drafter and strength of evidence. A free drafter's guess is compared
+with what was committed even when it was not checked, so a gate that is closed goes on learning at no cost; a
+costly drafter is asked again after a pause that doubles while it goes on losing.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from llm.drafters.base import NOTHING, Draft, Drafter, ReplyState
+
+logger = logging.getLogger(__name__)
+
+LONGEST_DRAFT = 15
+"""Drafted tokens in one pass at most: sixteen rows, the widest block that costs are measured for."""
+
+_PRIOR_WEIGHT = 3.0
+_MEMORY = 0.97
+_LEAST_GAIN = 1.02
+_LONGEST_PAUSE = 64
+
+
+class PassCosts:
+    """Seconds of a pass by its number of rows: measured at a few widths, straight lines in between."""
+
+    def __init__(self, seconds: Mapping[int, float]) -> None:
+        if not seconds or min(seconds) < 1:
+            raise ValueError("pass costs need at least one width, each 1 or more")
+        self._widths = sorted(seconds)
+        costs = [seconds[w] for w in self._widths]
+        # A wider pass never costs less: a measurement that says so caught the machine at something else.
+        self._costs = [max(costs[: i + 1]) for i in range(len(costs))]
+
+    def __call__(self, rows: int) -> float:
+        place = bisect_left(self._widths, rows)
+        if place < len(self._widths) and self._widths[place] == rows:
+            return self._costs[place]
+        if len(self._widths) == 1:
+            return self._costs[0]
+        right = min(max(place, 1), len(self._widths) - 1)
+        (w0, w1), (c0, c1) = self._widths[right - 1 : right + 1], self._costs[right - 1 : right + 1]
+        return c0 + (c1 - c0) * (rows - w0) / (w1 - w0)
+
+
+@dataclass(slots=True)
+class _Chance:
+    """A decaying estimate of how often a reached token of a draft is accepted."""
+
+    accepted: float
+    judged: float
+
+    @property
+    def value(self) -> float:
+        return self.accepted / self.judged
+
+    def see(self, accepted: int, rejected: int) -> None:
+        decay = _MEMORY ** (accepted + rejected)
+        self.accepted = self.accepted * decay + accepted
+        self.judged = self.judged * decay + accepted + rejected
+
+
+@dataclass(slots=True)
+class _Pause:
+    """When to ask a costly drafter again."""
+
+    left: int = 0
+    length: int = 1
+
+    def begin(self) -> None:
+        self.left = self.length
+        self.length = min(2 * self.length, _LONGEST_PAUSE)
+
+
+class Gate:
+    """One call's policy of drafting. It decides when something is said, never what."""
+
+    def __init__(
+        self,
+        drafters: Sequence[Drafter],
+        costs: Callable[[int], float],
+        vocabulary: int,
+        longest: int = LONGEST_DRAFT,
+    ) -> None:
+        self._free = [d for d in drafters if d.seconds_per_token == 0.0]
+        self._costly = [d for d in drafters if d.seconds_per_token > 0.0]
+        self._costs = costs
+        self._vocabulary = vocabulary
+        self._longest = longest
+        self._chances: dict[tuple[str, int], _Chance] = {}
+        self._pauses: defaultdict[str, _Pause] = defaultdict(_Pause)
+        self._guesses: list[Draft] = []
+
+    def draft(self, state: ReplyState, budget: int) -> Draft:
+        """The draft to check in the next pass: the most promising one, cut to the length that pays best."""
+        self._guesses = []
+        longest = min(budget, self._longest)
+        if longest < 1:
+            return NOTHING
+        best, best_rate = NOTHING, _LEAST_GAIN / self._costs(1)
+        for drafter in self._free:
+            guess = self._ask(drafter, state, longest)
+            length, rate = self._best_length(self._chance(guess).value, len(guess.ids))
+            if rate > best_rate:
+                best, best_rate = guess.cut(length), rate
+        if best.ids:
+            return best
+        for drafter in self._costly:
+            if length := self._worth_asking(drafter, longest):
+                return self._ask(drafter, state, length)
+        return NOTHING
+
+    def learn(self, committed: Sequence[int]) -> None:
+        """Compare every guess of this round with the tokens that the pass committed."""
+        for guess in self._guesses:
+            reached = min(len(guess.ids), len(committed))
+            accepted = next((i for i in range(reached) if guess.ids[i] != committed[i]), reached)
+            self._chance(guess).see(accepted, 1 if accepted < reached else 0)
+        self._guesses = []
+
+    def _ask(self, drafter: Drafter, state: ReplyState, longest: int) -> Draft:
+        """A drafter's guess, made fit to be checked. One that fails is not asked again in this call."""
+        try:
+            guess = drafter.propose(state, longest)
+        except Exception:
+            logger.exception("drafter %s failed and is off for the rest of the call", drafter.name)
+            self._free = [d for d in self._free if d is not drafter]
+            self._costly = [d for d in self._costly if d is not drafter]
+            return NOTHING
+        fit = 0
+        while fit < min(len(guess.ids), longest) and self._checkable(guess.ids[fit], state):
+            fit += 1
+        guess = guess.cut(fit)
+        if guess.ids:
+            self._guesses.append(guess)
+        return guess
+
+    def _checkable(self, token: int, state: ReplyState) -> bool:
+        """An end is never worth a row: the row before it says already that the reply ends."""
+        return 0 <= token < self._vocabulary and token not in state.processors.ends
+
+    def _worth_asking(self, drafter: Drafter, longest: int) -> int:
+        """How many tokens to ask a costly drafter for: none while it loses, one now and then to check."""
+        chance = self._chance(Draft(source=drafter.name)).value
+        length, rate = self._best_length(chance, longest, drafter.seconds_per_token)
+        pause = self._pauses[drafter.name]
+        if length > 0 and rate > _LEAST_GAIN / self._costs(1):
+            pause.length = 1
+            return length
+        if pause.left > 0:
+            pause.left -= 1
+            return 0
+        pause.begin()
+        return 1
+
+    def _best_length(self, chance: float, longest: int, seconds_per_token: float = 0.0) -> tuple[int, float]:
+        """The draft length with the most expected tokens per second, and that rate."""
+        best, best_rate = 0, 1.0 / self._costs(1)
+        expected, survival = 1.0, 1.0
+        for length in range(1, longest + 1):
+            survival *= chance
+            expected += survival
+            rate = expected / (self._costs(length + 1) + seconds_per_token * length)
+            if rate > best_rate:
+                best, best_rate = length, rate
+        return best, best_rate
+
+    def _chance(self, draft: Draft) -> _Chance:
+        strength = draft.evidence if draft.evidence < 4 else 4 * (draft.evidence // 4)
+        if (draft.source, strength) not in self._chances:
+            self._chances[draft.source, strength] = _Chance(draft.confidence * _PRIOR_WEIGHT, _PRIOR_WEIGHT)
+        return self._chances[draft.source, strength]

@@ -1,0 +1,141 @@
+"""A language model shared by all calls: weights, tokenizer, drafters' memories, what a pass costs here."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+from llm.cache import CallCache, Turnstile
+from llm.conversation import Conversation
+from llm.drafters.base import Drafter
+from llm.drafters.lookup import PromptLookup
+from llm.drafters.memory import Memories
+from llm.drafters.phrases import Phrases
+from llm.drafters.reply import PreviousReply
+from llm.drafters.suffix import SuffixStore
+from llm.gate import PassCosts
+from llm.prompt import Message, PromptWriter
+from llm.reply import Delta, Finished, ReplyEvent, Sentence
+from llm.sampling import Sampling
+from llm.stats import ReplyStats
+from llm.targets.base import Cache, Target
+from llm.tokenizer import Tokenizer
+from llm.verify import Verification, verifier
+
+__all__ = [
+    "Conversation",
+    "Delta",
+    "Finished",
+    "LanguageModel",
+    "Message",
+    "ReplyEvent",
+    "ReplyStats",
+    "Sampling",
+    "Sentence",
+]
+
+logger = logging.getLogger(__name__)
+
+FREE_DRAFTERS = ("reply", "phrase", "suffix", "lookup")
+
+_WARM_UP_WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
+_WARM_UP_CONTEXT = 128
+_UNMEASURED_COSTS = {1: 1.0, 2: 1.05, 4: 1.2, 8: 1.75, 16: 3.0}
+
+
+class LanguageModel:
+    """Weights and everything else that calls share. Conversations may run side by side from several threads.
+
+    `drafters` names the free ones to use, in the order in which a tie is decided. `verification` is the rule
+    of `llm.verify`; only `coupled` gives the same tokens whatever was drafted.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        tokenizer: Tokenizer,
+        *,
+        drafters: Sequence[str] = FREE_DRAFTERS,
+        clock: Callable[[], float] = time.perf_counter,
+        verification: Verification = "coupled",
+    ) -> None:
+        if unknown := set(drafters) - set(FREE_DRAFTERS):
+            raise ValueError(f"unknown drafters {sorted(unknown)}; known: {', '.join(FREE_DRAFTERS)}")
+        self.target = target
+        self.tokenizer = tokenizer
+        self.clock = clock
+        self.verifier = verifier(verification)
+        self.prompts = PromptWriter(tokenizer, target.context)
+        self.pass_costs = PassCosts(_UNMEASURED_COSTS)
+        self.margin = 0.0 if target.exact_rows else target.margin
+        self._drafters = tuple(drafters)
+        self._memories = Memories()
+        self._passes = Turnstile()
+
+    @classmethod
+    def load(
+        cls,
+        path: Path,
+        *,
+        threads: int = 2,
+        context: int = 4096,
+        drafters: Sequence[str] = FREE_DRAFTERS,
+        draft_model: Path | None = None,
+        cache: Path | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        verification: Verification = "coupled",
+    ) -> Self:
+        """Load a GGUF file or a Hugging Face folder. Converted files go to `cache`.
+
+        Raises `CheckpointError`, `TokenizerError` or `IncompatibleVocabulary`, each saying what to do.
+        """
+        from llm.targets import load_target
+
+        target = load_target(path, threads=threads, context=context, cache=cache)
+        tokenizer = Tokenizer.load(path, cache)
+        return cls(target, tokenizer, drafters=drafters, clock=clock, verification=verification)
+
+    def open(self, *, tenant: str = "") -> Conversation:
+        """A new call. Calls of one tenant share what their drafters remember; without a tenant nothing is."""
+        memory = self._memories.of(tenant)
+        makers: dict[str, Callable[[], Drafter]] = {
+            "reply": PreviousReply,
+            "phrase": lambda: Phrases(memory),
+            "suffix": lambda: SuffixStore(memory),
+            "lookup": PromptLookup,
+        }
+        drafters = [makers[name]() for name in self._drafters]
+        return Conversation(self, CallCache(self.target.open(), self._passes), drafters)
+
+    def warm_up(self) -> None:
+        """Measure what a pass costs at each width, so that the gate knows what a drafted token costs here."""
+        cache = self.target.open()
+        try:
+            context = min(_WARM_UP_CONTEXT, self.target.context // 2)
+            cache.extend([0] * context, 0)
+            seconds = {width: self._pass_seconds(cache, context, width) for width in _WARM_UP_WIDTHS}
+        finally:
+            cache.close()
+        if min(seconds.values()) > 0.0:
+            self.pass_costs = PassCosts(seconds)
+        logger.info(
+            "passes of %s: %s", self.target.name, {w: f"{s * 1e3:.1f} ms" for w, s in seconds.items()}
+        )
+
+    def word_ids(self, words: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+        """The id sequences that spell each word, at the beginning of a text and after a space."""
+        return tuple(self.tokenizer.encode(spelled) for word in words for spelled in (word, f" {word}"))
+
+    def _pass_seconds(self, cache: Cache, context: int, width: int) -> float:
+        """The quickest of three: the machine may be busy with something else, never less than idle."""
+        quickest = float("inf")
+        for _ in range(3):
+            with self._passes.held():
+                before = self.clock()
+                cache.extend([0] * width, width)
+                quickest = min(quickest, self.clock() - before)
+            cache.truncate(context)
+        return quickest

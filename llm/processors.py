@@ -1,0 +1,141 @@
+"""From a row of logits to the law of the next token: a pure function of the ids before it.
+
+A processor that keeps state would count drafted tokens that are never committed, the most repeated bug of
+speculative decoding. Here every penalty is worked out from the prefix it is asked about, so a row checked in
+a block and the same row alone give the same law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from llm.noise import RESOLUTION, Ids, Scores
+from llm.sampling import Sampling
+
+
+class BrokenLogits(ArithmeticError):
+    """A row of logits has no finite best token: the language model's weights or arithmetic are broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """The distribution of the next token: softmax(scores) over `ids`, all other ids having probability 0.
+
+    `ids` int64 [n], ascending; `scores` float64 [n], logits over temperature. A greedy law has one id;
+    `lead` is then how far it lies above the second best, where that was asked for.
+    """
+
+    ids: Ids
+    scores: Scores
+    lead: float = float("inf")
+
+    def probabilities(self) -> Scores:
+        """float64 [n], summing to 1."""
+        weights: Scores = np.exp(self.scores - self.scores.max())
+        weights /= weights.sum()
+        return weights
+
+    def probability(self, token: int) -> float:
+        place = int(np.searchsorted(self.ids, token))
+        if place == len(self.ids) or self.ids[place] != token:
+            return 0.0
+        return float(self.probabilities()[place])
+
+
+@dataclass(frozen=True, slots=True)
+class Processors:
+    """Everything between logits and law, for one reply. `start`: where the reply begins in the ids.
+
+    `bad_words` are id sequences whose last id is forbidden after the others; `ends` are the ids that end a
+    reply, held back until `min_tokens`. `with_runner_up` asks for `Law.lead` (it costs a partition a row).
+    """
+
+    sampling: Sampling
+    start: int
+    ends: frozenset[int] = frozenset()
+    bad_words: tuple[tuple[int, ...], ...] = ()
+    with_runner_up: bool = False
+
+    def law(self, row: npt.NDArray[np.float32], prefix: Sequence[int]) -> Law:
+        """The law of the token after `prefix` (prompt and reply), from its logits float32 [vocabulary].
+
+        Order: logit bias, repetition, frequency and presence penalties, bad words, minimum length,
+        temperature, min-p, top-k, top-p. Tokens e**-26 times less likely than the best are left out: the
+        noise cannot draw them. Raises `BrokenLogits` where no best token exists.
+        """
+        logits = self._penalised(row, prefix)
+        if self.sampling.temperature == 0.0:
+            return _greedy(logits, self.with_runner_up)
+        scores = logits.astype(np.float64) / self.sampling.temperature
+        best = scores.max()
+        if not np.isfinite(best):
+            raise BrokenLogits(f"the best of {len(scores)} logits is {best}")
+        ids = np.flatnonzero(scores >= best - RESOLUTION)
+        return _filtered(Law(ids, scores[ids]), self.sampling)
+
+    def _penalised(self, row: npt.NDArray[np.float32], prefix: Sequence[int]) -> npt.NDArray[np.float32]:
+        sampling = self.sampling
+        banned = self._banned(prefix)
+        counted = sampling.frequency_penalty != 0.0 or sampling.presence_penalty != 0.0
+        if not (sampling.logit_bias or sampling.repetition_penalty != 1.0 or counted or banned):
+            return row
+        logits = row.copy()
+        for token, bias in sampling.logit_bias.items():
+            if 0 <= token < len(logits):
+                logits[token] += bias
+        if sampling.repetition_penalty != 1.0:
+            seen = np.unique(np.asarray(prefix, np.int64))
+            old = logits[seen]
+            logits[seen] = np.where(
+                old > 0, old / sampling.repetition_penalty, old * sampling.repetition_penalty
+            )
+        if counted:
+            seen, counts = np.unique(np.asarray(prefix[self.start :], np.int64), return_counts=True)
+            logits[seen] -= sampling.frequency_penalty * counts + sampling.presence_penalty
+        logits[banned] = -np.inf
+        return logits
+
+    def _banned(self, prefix: Sequence[int]) -> list[int]:
+        banned: list[int] = []
+        if len(prefix) - self.start < self.sampling.min_tokens:
+            banned.extend(self.ends)
+        for word in self.bad_words:
+            before = len(word) - 1
+            written = prefix[len(prefix) - before :] if before else ()
+            if len(prefix) - before >= self.start and tuple(written) == word[:-1]:
+                banned.append(word[-1])
+        return banned
+
+
+def _greedy(logits: npt.NDArray[np.float32], with_runner_up: bool) -> Law:
+    best = int(logits.argmax())  # a NaN wins an argmax, so looking at the winner is enough
+    if not np.isfinite(logits[best]):
+        raise BrokenLogits(f"the best of {len(logits)} logits is {logits[best]}")
+    lead = float("inf")
+    if with_runner_up and len(logits) > 1:
+        lead = float(logits[best] - np.partition(logits, -2)[-2])
+    return Law(np.array([best]), np.zeros(1), lead)
+
+
+def _filtered(law: Law, sampling: Sampling) -> Law:
+    """Min-p, top-k, top-p, in this order. Ties at top-k's limit all stay; ties at top-p's go by id."""
+    if sampling.min_p > 0.0:
+        law = _kept(law, law.scores >= law.scores.max() + np.log(sampling.min_p))
+    if 0 < sampling.top_k < len(law.ids):
+        law = _kept(law, law.scores >= np.partition(law.scores, -sampling.top_k)[-sampling.top_k])
+    if sampling.top_p < 1.0:
+        order = np.argsort(-law.scores, kind="stable")
+        mass_before = np.cumsum(law.probabilities()[order])
+        mass_before = np.concatenate(([0.0], mass_before[:-1]))
+        chosen = np.zeros(len(order), bool)
+        chosen[order[mass_before < sampling.top_p]] = True
+        law = _kept(law, chosen)
+    return law
+
+
+def _kept(law: Law, chosen: npt.NDArray[np.bool_]) -> Law:
+    return Law(law.ids[chosen], law.scores[chosen])

@@ -1,0 +1,182 @@
+"""Text to ids and back, from a GGUF file's vocabulary or a Hugging Face folder's tokenizer.json.
+
+Special tokens are kept out of the model that encodes text: whatever a caller says, "<|im_start|>" in it
+becomes ordinary characters. Only `encode_markup`, which the chat template alone uses, writes special ids.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+import tokenizers
+
+_END_NAMES = (
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<|end_of_text|>",
+    "</s>",
+    "<end_of_turn>",
+    "<eos>",
+)
+
+
+class TokenizerError(ValueError):
+    """A vocabulary that cannot be read, or is of a kind this reader does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What a tokenizer needs, as it is cached: `bpe` is the text of a tokenizer.json without added tokens."""
+
+    bpe: str
+    special: dict[str, int]
+    ends: tuple[int, ...]
+    size: int
+    chat_template: str | None
+
+    def save(self, path: Path) -> None:
+        """Write it whole or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(path.name + ".part")
+        part.write_text(json.dumps(asdict(self), ensure_ascii=False), encoding="utf-8")
+        part.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        return cls(**{**stored, "ends": tuple(stored["ends"])})
+
+
+class Tokenizer:
+    """Byte-level BPE (or any model tokenizers knows) with the special tokens kept apart. Thread-safe."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._bpe = tokenizers.Tokenizer.from_str(vocabulary.bpe)
+        self._special = vocabulary.special
+        self._special_ids = frozenset(vocabulary.special.values())
+        names = sorted(vocabulary.special, key=len, reverse=True)
+        self._markup = re.compile("|".join(map(re.escape, names))) if names else None
+        self._byte_level = isinstance(self._bpe.decoder, tokenizers.decoders.ByteLevel)
+        self.chat_template = vocabulary.chat_template
+        self.size = vocabulary.size
+        self.ends = frozenset(vocabulary.ends)
+        self.encode = lru_cache(maxsize=512)(self._encode)
+        self.token_bytes = lru_cache(maxsize=None)(self._token_bytes)
+
+    @classmethod
+    def load(cls, model: Path, cache: Path | None = None) -> Self:
+        """The tokenizer of a GGUF file or of a Hugging Face folder.
+
+        A GGUF vocabulary is converted once and kept in `cache` (None: beside the file). Raises
+        `TokenizerError` where there is none or it is of an unknown kind.
+        """
+        if model.is_dir():
+            return cls(_from_folder(model))
+        beside = model.stat()
+        converted = (
+            cache or model.parent
+        ) / f"{model.stem}-{beside.st_size}-{beside.st_mtime_ns}.vocabulary.json"
+        if converted.exists():
+            return cls(Vocabulary.load(converted))
+        from llm.gguf_vocabulary import read_vocabulary
+
+        vocabulary = read_vocabulary(model)
+        vocabulary.save(converted)
+        return cls(vocabulary)
+
+    def _encode(self, text: str) -> tuple[int, ...]:
+        return tuple(self._bpe.encode(text, add_special_tokens=False).ids)
+
+    def encode_markup(self, text: str) -> tuple[int, ...]:
+        """Encode a piece of a chat template: special tokens by name, the rest as text."""
+        if self._markup is None:
+            return self.encode(text)
+        ids: list[int] = []
+        rest = 0
+        for name in self._markup.finditer(text):
+            ids += self.encode(text[rest : name.start()])
+            ids.append(self._special[name.group()])
+            rest = name.end()
+        return (*ids, *self.encode(text[rest:]))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids. Special and unknown ids have none; bytes that are not UTF-8 become U+FFFD."""
+        return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")
+
+    def _token_bytes(self, token: int) -> bytes:
+        """The bytes a token stands for; none for special ids and ids outside the vocabulary."""
+        if token in self._special_ids:
+            return b""
+        piece = self._bpe.id_to_token(token)
+        if piece is None:
+            return b""
+        if self._byte_level:
+            table = _bytes_of_characters()
+            return bytes(table[c] for c in piece if c in table)
+        if re.fullmatch(r"<0x[0-9A-F]{2}>", piece):
+            return bytes([int(piece[3:5], 16)])
+        return piece.replace("\u2581", " ").encode()
+
+    def piece(self, token: int) -> str | None:
+        """The vocabulary's own spelling of an id, special or not; None outside it."""
+        for name, known in self._special.items():
+            if known == token:
+                return name
+        return self._bpe.id_to_token(token)
+
+    def pieces(self) -> dict[int, str]:
+        """Every id with its spelling, for comparing vocabularies."""
+        spelled = {token: piece for piece, token in self._bpe.get_vocab().items()}
+        return spelled | {token: name for name, token in self._special.items()}
+
+
+@lru_cache(maxsize=1)
+def _bytes_of_characters() -> dict[str, int]:
+    """GPT-2's printable alphabet for bytes, backwards: what a byte-level vocabulary is spelled in."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    moved = [b for b in range(256) if b not in plain]
+    return {chr(b): b for b in plain} | {chr(256 + i): b for i, b in enumerate(moved)}
+
+
+def _from_folder(folder: Path) -> Vocabulary:
+    source = folder / "tokenizer.json"
+    if not source.exists():
+        raise TokenizerError(f"{folder} has no tokenizer.json; save the model's fast tokenizer there")
+    bpe = json.loads(source.read_text(encoding="utf-8"))
+    special = {token["content"]: int(token["id"]) for token in bpe.get("added_tokens", ())}
+    bpe["added_tokens"] = []
+    bpe["post_processor"] = None
+    config = _json(folder / "tokenizer_config.json")
+    ends = end_ids(special, _declared_ends(folder, special, config))
+    template = config.get("chat_template")
+    jinja = folder / "chat_template.jinja"
+    if jinja.exists():
+        template = jinja.read_text(encoding="utf-8")
+    size = 1 + max([*special.values(), *bpe["model"]["vocab"].values()])
+    return Vocabulary(json.dumps(bpe), special, ends, size, template)
+
+
+def _declared_ends(folder: Path, special: dict[str, int], config: dict[str, Any]) -> set[int]:
+    ends: set[int] = set()
+    for name in ("config.json", "generation_config.json"):
+        declared = _json(folder / name).get("eos_token_id")
+        ends.update(i for i in (declared if isinstance(declared, list) else [declared]) if i is not None)
+    eos = config.get("eos_token")
+    eos = eos.get("content") if isinstance(eos, dict) else eos
+    return ends | ({special[eos]} if eos in special else set())
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def end_ids(special: dict[str, int], declared: set[int]) -> tuple[int, ...]:
+    """The ids that end a reply: those declared and every well-known one that the vocabulary has."""
+    return tuple(sorted(declared | {special[name] for name in _END_NAMES if name in special}))

@@ -1,0 +1,143 @@
+"""The verdict on a drafted token: what the target says in its place, and whether the draft goes on.
+
+Three rules. Each commits exactly one token a row, whatever was drafted:
+
+- `coupled` (the default): the target chooses for itself, with noise that depends on the position alone, and
+  the draft goes on while it equals that choice. The reply is then the same tokens as without speculation, for
+  every drafter (arXiv 2408.07978). Greedy decoding is the case of a law with one token.
+- `rejection`: the papers' rule (Leviathan et al. 2211.17192, Chen et al. 2302.01318): keep drafted x with
+  probability min(1, p(x)/q(x)), else draw from max(0, p - q) renormalised. The reply has the same
+  distribution, not the same tokens.
+- `relaxed`: typical acceptance (Cai et al., Medusa, 2401.10774): keep x when p(x) is above a threshold that
+  falls with the law's entropy. Faster and lossy: the distribution of replies changes. Off unless asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from llm.noise import Noise, Purpose
+from llm.processors import Law
+
+Verification = Literal["coupled", "rejection", "relaxed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`token` is committed; `accepted` says that it is the drafted one and the draft goes on.
+
+    `lead`: by how much the token won against the runner-up, in the law's scores; infinite where the rule
+    does not say.
+    """
+
+    token: int
+    accepted: bool
+    lead: float = float("inf")
+
+
+class Verifier(Protocol):
+    """A rule of verification. `lossless` rules leave the distribution of replies as it is."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def lossless(self) -> bool: ...
+
+    @property
+    def draft_purpose(self) -> Purpose:
+        """Which numbers a drafter with a distribution has to draw with under this rule."""
+        ...
+
+    def judge(
+        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+    ) -> Verdict:
+        """`drafted` None: there is no draft for this position (the last row of a pass).
+
+        `draft_law` is the law the drafted token was drawn from; None means that it was certain.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Coupled:
+    name = "coupled"
+    lossless = True
+    draft_purpose = Purpose.CHOICE
+
+    def judge(
+        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+    ) -> Verdict:
+        token, lead = noise.draw(law.ids, law.scores, position, Purpose.CHOICE)
+        return Verdict(token, token == drafted, min(lead, law.lead))
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    name = "rejection"
+    lossless = True
+    draft_purpose = Purpose.DRAFT
+
+    def judge(
+        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+    ) -> Verdict:
+        if drafted is None:
+            token, lead = noise.draw(law.ids, law.scores, position, Purpose.CHOICE)
+            return Verdict(token, False, lead)
+        p = law.probability(drafted)
+        q = 1.0 if draft_law is None else draft_law.probability(drafted)
+        if p > 0.0 and noise.accepts(min(1.0, p / q), position):
+            return Verdict(drafted, True)
+        rest = residual(law, drafted, draft_law)
+        token, _ = noise.draw(rest.ids, rest.scores, position, Purpose.RESIDUAL)
+        return Verdict(token, False)
+
+
+def residual(law: Law, drafted: int, draft_law: Law | None) -> Law:
+    """max(0, p - q), as a law. Where rounding leaves nothing of it, p itself: never a draw among zeros."""
+    p = law.probabilities()
+    if draft_law is None:
+        q = (law.ids == drafted).astype(np.float64)
+    else:
+        q = np.zeros_like(p)
+        _, ours, theirs = np.intersect1d(law.ids, draft_law.ids, assume_unique=True, return_indices=True)
+        q[ours] = draft_law.probabilities()[theirs]
+    rest = np.maximum(0.0, p - q)
+    kept = rest > 0.0
+    if not kept.any():
+        return law
+    return Law(law.ids[kept], np.log(rest[kept]))
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxed:
+    """Keeps a drafted x with p(x) > min(threshold, scale * exp(-entropy)); Medusa's published values."""
+
+    threshold: float = 0.09
+    scale: float = 0.3
+
+    name = "relaxed (lossy)"
+    lossless = False
+    draft_purpose = Purpose.CHOICE
+
+    def judge(
+        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+    ) -> Verdict:
+        if drafted is not None:
+            p = law.probabilities()
+            entropy = -float((p * np.log(p)).sum())
+            if law.probability(drafted) > min(self.threshold, self.scale * float(np.exp(-entropy))):
+                return Verdict(drafted, True)
+        token, lead = noise.draw(law.ids, law.scores, position, Purpose.CHOICE)
+        return Verdict(token, token == drafted, lead)
+
+
+def verifier(rule: Verification) -> Verifier:
+    """The rule of that name. Raises `ValueError` for any other."""
+    rules: dict[str, Verifier] = {"coupled": Coupled(), "rejection": Rejection(), "relaxed": Relaxed()}
+    if rule not in rules:
+        raise ValueError(f"verification {rule!r} is not one of: {', '.join(rules)} (relaxed is lossy)")
+    return rules[rule]
