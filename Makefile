@@ -18,6 +18,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALLED := $(VENV)/installed
+PREPARED := $(VENV)/prepared
 DEBIAN_FOR_TESTS := chromium chromium-driver espeak-ng pocketsphinx-testdata sox
 
 .DEFAULT_GOAL := help
@@ -26,8 +27,7 @@ DEBIAN_FOR_TESTS := chromium chromium-driver espeak-ng pocketsphinx-testdata sox
 help: ## this list
 	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-setup: $(INSTALLED) ## create .venv, install, fetch the default models, build the kernel (a second when all is there)
-	@$(BIN)/rejoinder models pull
+setup: $(PREPARED) ## create .venv, install, fetch the default models, build the kernel
 
 serve: setup ## serve the demo page, the realtime socket and the phone bridge (ARGS="--port 9000")
 	@exec $(BIN)/rejoinder serve $(ARGS)
@@ -48,11 +48,16 @@ clean: ## remove the environment and caches; models stay (rejoinder models list 
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+$(PREPARED): $(INSTALLED) pipeline/catalogue.toml $(wildcard llm/targets/cpu/kernel/*)
+	@$(BIN)/rejoinder setup
+	@touch $@
+
 $(INSTALLED): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 is needed; none was found. PYTHON=/path/to/python names one."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@$(MAKE) --no-print-directory torch
-	$(PIP) install --quiet --editable '.[dev]'
+	@echo "installing Rejoinder and what it needs (a few minutes the first time)"
+	@$(PIP) install --quiet --editable '.[dev]'
 	@touch $@
 
 .PHONY: torch

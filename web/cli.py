@@ -30,6 +30,7 @@ SUBCOMMANDS = {
     "explain": Subcommand(
         "web.commands.explain", "Show what a reply was drafted from and what the target accepted."
     ),
+    "setup": Subcommand("web.commands.setup", "Bring the models and build the kernel; `serve` also does it."),
     "models": Subcommand("web.commands.models", "List, pull and verify the models."),
     "config": Subcommand("web.commands.config", "Print every setting and where its value came from."),
     "doctor": Subcommand("web.commands.doctor", "Say what works on this machine."),

@@ -16,7 +16,7 @@ import httpx
 import typer
 from rich.table import Table
 
-from pipeline import catalogue
+from pipeline import catalogue, preparation
 from pipeline.config import Settings
 from web.commands.output import console, print_json
 from web.options import with_settings
@@ -78,6 +78,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         processor,
         accelerator,
         compiler,
+        kernel,
         models,
         disk,
         port,
@@ -122,30 +123,30 @@ def compiler(settings: Settings) -> Finding:
     return Finding("C++ compiler", "good", run.stdout.partition("\n")[0] or found)
 
 
+def kernel(settings: Settings) -> Finding:
+    if preparation.kernel_built():
+        return Finding("kernel", "good", "built")
+    return Finding(
+        "kernel", "note", "not built yet", "`rejoinder setup` builds it; without it replies are slower"
+    )
+
+
 def models(settings: Settings) -> Finding:
-    known = catalogue.artifacts()
-    wanted = {
-        name: known[name] for name in (settings.asr_model, settings.llm, settings.voice) if name in known
-    }
-    wanted |= {
-        artifact.name: artifact
-        for artifact in known.values()
-        if artifact.role in ("voice activity", "end of turn")
-    }
+    wanted = preparation.models(settings)
     bad = []
-    for artifact in wanted.values():
+    for artifact in wanted:
         bad += [f"{file} of {artifact.name} is {state}" for file, state in _unverified(artifact)]
     if bad:
         return Finding(
             "models", "bad", "; ".join(bad), "`rejoinder models verify`, then `rejoinder models pull`"
         )
-    return Finding("models", "good", f"{', '.join(wanted)}: here, hashes right")
+    return Finding("models", "good", f"{', '.join(artifact.name for artifact in wanted)}: here, hashes right")
 
 
 def disk(settings: Settings) -> Finding:
     folders = {"models": catalogue.cache(), "latency log": settings.latency_log.parent}
     free = {what: shutil.disk_usage(_existing(folder)).free // 10**6 for what, folder in folders.items()}
-    missing = sum(a.size for a in catalogue.defaults() if a.missing()) // 10**6
+    missing = sum(a.size for a in preparation.models(settings) if a.missing()) // 10**6
     detail = ", ".join(f"{megabytes:,} MB free for the {what}" for what, megabytes in free.items())
     if free["models"] < 2 * missing:
         return Finding(

@@ -1,0 +1,42 @@
+"""What must be on this machine before the first call: the models that the settings name, and the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pipeline import catalogue
+from pipeline.catalogue import Artifact
+from pipeline.config import Settings
+
+ALWAYS = ("voice activity", "end of turn")
+
+
+def models(settings: Settings) -> list[Artifact]:
+    """The catalogue's models that calls with these settings use; paths and addresses need no pull."""
+    named = {settings.asr_model, settings.llm, settings.draft_model, settings.voice.removeprefix("piper:")}
+    return [
+        artifact
+        for artifact in catalogue.artifacts().values()
+        if artifact.name in named or artifact.role in ALWAYS
+    ]
+
+
+def build_kernel(progress: Callable[[str], None]) -> str:
+    """Build the language model's kernel unless it is built; why it cannot be built, or nothing.
+
+    Without it the language model runs on torch alone, more slowly.
+    """
+    from llm.targets.cpu.build import CompilerMissing, ensure_built
+
+    try:
+        ensure_built(cache=catalogue.converted(), progress=progress)
+    except CompilerMissing as error:
+        return str(error)
+    return ""
+
+
+def kernel_built() -> bool:
+    """Whether a kernel has been built on this machine."""
+    from llm.targets.cpu.build import MODULE
+
+    return any((catalogue.converted() / "kernels").glob(f"*/{MODULE}.so"))
