@@ -39,6 +39,8 @@ class Server:
         token = settings.auth_token.get_secret_value() if settings.auth_token else None
         self.gate = Gate(token, settings.allow_unauthenticated, settings.allowed_origins)
         self.routes = Routes()
+        self.port = settings.port
+        """The port it listens on; once started, also when any free one was asked for."""
         self._listener: Listener | None = None
         self._mount()
 
@@ -60,12 +62,7 @@ class Server:
             )
         except OSError as error:
             raise CannotListen(_why(error, host, port)) from error
-
-    @property
-    def port(self) -> int:
-        """The port it listens on, also when any free one was asked for."""
-        assert self._listener is not None
-        return int(self._listener.sockets[0].getsockname()[1])
+        self.port = self._listener.sockets[0].getsockname()[1]
 
     @property
     def address(self) -> str:

@@ -74,9 +74,10 @@ class Page:
             await asyncio.sleep(_POLL_SECONDS)
         return value
 
-    async def screenshot(self, path: Path) -> None:
+    async def screenshot(self) -> bytes:
+        """What it looks like, as PNG."""
         shot = await self.command("Page.captureScreenshot", format="png")
-        path.write_bytes(base64.b64decode(shot["data"]))
+        return base64.b64decode(shot["data"])
 
 
 @contextlib.asynccontextmanager

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import functools
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,21 @@ PATIENCE = 10.0
 """Seconds after which a test gives up on something that should have happened at once."""
 
 
+def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """An async test as pytest runs it; a task that it leaves behind fails it."""
+
+    @functools.wraps(test)
+    def run(*arguments: Any, **named: Any) -> None:
+        async def whole() -> None:
+            await test(*arguments, **named)
+            left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            assert not left, f"tasks left running: {left}"
+
+        asyncio.run(whole())
+
+    return run
+
+
 class ScriptedCall:
     """Keeps what the front end told it; `say` sends events to the peer as a running call would."""
 
@@ -34,7 +50,7 @@ class ScriptedCall:
         self.heard = np.zeros(0, np.float32)
         self.end_reason: str | None = None
         self.over = False
-        self._service = service
+        self._news = asyncio.Event()
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
@@ -78,15 +94,12 @@ class ScriptedCall:
                 for one in self.told:
                     if one[: len(what)] == what:
                         return one
-                self._news = asyncio.Event()
+                self._news.clear()
                 await self._news.wait()
-
-    _news: asyncio.Event | None = None
 
     def _note(self, *what: Any) -> None:
         self.told.append(what)
-        if self._news is not None:
-            self._news.set()
+        self._news.set()
 
 
 class ScriptedService:

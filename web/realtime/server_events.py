@@ -173,7 +173,7 @@ class Translator:
 
     def _reply_done(self, event: events.ReplyDone) -> list[Wire]:
         reply = event.reply_id
-        rest = self._end_of_audio(reply) if event.status != "interrupted" else self._drop_audio()
+        rest = self._end_of_audio(reply, dropped=event.status == "interrupted")
         if self.active_reply == reply:
             self.active_reply = None
         status, reason = _ENDINGS[event.status]
@@ -195,13 +195,10 @@ class Translator:
             self.event("response.done", response=answer),
         ]
 
-    def _end_of_audio(self, reply: str) -> list[Wire]:
-        return [] if self._resampler is None else self._audio_delta(reply, self._resampler.flush())
-
-    def _drop_audio(self) -> list[Wire]:
-        """An interrupted reply's held-back samples must not open the next one."""
-        self._resampler = None
-        return []
+    def _end_of_audio(self, reply: str, *, dropped: bool) -> list[Wire]:
+        """What the resampler still holds; it must not open the next reply."""
+        rest = self._resampler.flush() if self._resampler is not None else None
+        return [] if rest is None or dropped else self._audio_delta(reply, rest)
 
     def _of_reply(self, kind: str, reply: str, **fields: Any) -> Wire:
         place = {"item_id": reply_item(reply), "output_index": 0, "content_index": 0}

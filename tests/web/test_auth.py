@@ -1,0 +1,79 @@
+"""Who may call: tokens in every place a client can put them, and the origins of pages."""
+
+from __future__ import annotations
+
+import pytest
+from websockets.datastructures import Headers
+from websockets.http11 import Request
+
+from web.auth import Gate
+
+TOKEN = "sesame-sesame-0123"
+
+
+def asking(path: str = "/v1/realtime", **headers: str) -> Request:
+    return Request(path, Headers({name.replace("_", "-"): value for name, value in headers.items()}))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        asking(Authorization=f"Bearer {TOKEN}"),
+        asking(Authorization=f"bearer  {TOKEN} "),
+        asking(f"/v1/realtime?agent=support&token={TOKEN}"),
+        asking(Sec_WebSocket_Protocol=f"realtime, openai-insecure-api-key.{TOKEN}"),
+    ],
+)
+def test_a_token_is_found_wherever_a_client_can_put_it(request_: Request) -> None:
+    assert Gate(TOKEN).knows(request_)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        asking(),
+        asking(Authorization=f"Bearer {TOKEN}x"),
+        asking(Authorization="Bearer "),
+        asking(Authorization=f"Basic {TOKEN}"),
+        asking(Authorization="Bearer sésame"),
+        asking("/v1/realtime?token=%ff%00"),
+        asking(Sec_WebSocket_Protocol="openai-insecure-api-key."),
+    ],
+)
+def test_anything_else_is_not_the_token(request_: Request) -> None:
+    assert not Gate(TOKEN).knows(request_)
+
+
+def test_a_browser_can_offer_a_token_of_any_characters() -> None:
+    offer = asking(Sec_WebSocket_Protocol="realtime, openai-insecure-api-key.a%20b%2Fc%28%C3%A9")
+    assert Gate("a b/c(é").knows(offer)
+
+
+def test_without_a_token_nobody_needs_one() -> None:
+    assert Gate().knows(asking())
+
+
+@pytest.mark.parametrize(
+    ("gate", "origin", "host", "trusted"),
+    [
+        (Gate(), None, "127.0.0.1:8765", True),
+        (Gate(), "http://127.0.0.1:8765", "127.0.0.1:8765", True),
+        (Gate(), "http://localhost:8765", "localhost:8765", True),
+        (Gate(), "http://[::1]:8765", "[::1]:8765", True),
+        (Gate(), "http://evil.example", "127.0.0.1:8765", False),
+        (Gate(), "http://localhost:9999", "localhost:8765", False),
+        (Gate(), "null", "localhost:8765", False),
+        # DNS rebinding: the page's own name resolves to this machine
+        (Gate(), "http://evil.example:8765", "evil.example:8765", False),
+        (Gate(TOKEN), "https://agent.example", "agent.example", True),
+        (Gate(open_to_all=True), "http://box.local:8765", "box.local:8765", True),
+        (Gate(TOKEN), "https://other.example", "agent.example", False),
+        (Gate(TOKEN, origins=("https://other.example",)), "https://other.example", "agent.example", True),
+        (Gate(TOKEN, origins=("*",)), "https://any.example", "agent.example", True),
+    ],
+)
+def test_only_our_own_page_or_an_allowed_one_may_open_a_socket(
+    gate: Gate, origin: str | None, host: str, trusted: bool
+) -> None:
+    headers = {"Host": host} | ({} if origin is None else {"Origin": origin})
+    assert gate.trusts_origin(asking(**headers)) is trusted
