@@ -64,6 +64,7 @@ _TABLE = {
         "See p. 12 and fig. 3. |The rest is optional.",
         "Room No. 7 is free. |No. |That one is taken.",
         "The dept. of records is closed. |Try Monday.",
+        "Write to P.O. Box 55. |We check it daily.",
         "He has a Ph.D. in physics. |She has an M.D. |Both teach.",
         "Smith et al. showed it. |Others agree.",
         "It is due in Jan. |The next is due in Feb. 2026.",

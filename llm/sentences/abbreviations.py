@@ -34,7 +34,7 @@ ENGLISH = Abbreviations(
         "adm brig rev fr hon pres supt insp st ste mt ft pt sr sra mme mlle det ofc amb atty asst"
     ),
     never=_words(
-        "e.g i.e eg ie vs v cf viz approx pp vols figs eqs cit ca circa esp incl excl resp est. aka "
+        "e.g i.e p.o eg ie vs v cf viz approx pp vols figs eqs cit ca circa esp incl excl resp est. aka "
         "a.k.a w/o attn c.f i.a n.b q.v no.s nos"
     ),
     may_end=_words(
@@ -43,7 +43,7 @@ ENGLISH = Abbreviations(
         "tue tues wed thu thur thurs fri sat sun oz lb lbs yd yds in mi mph km kg mg cm mm ml hr hrs "
         "min mins max avg misc tel ext temp al ed eds est ref refs cont ph.d phd m.d b.a m.a b.s m.s "
         "b.sc m.sc m.b.a ll.b ll.m d.d.s r.n esq u.s.a u.s.s.r u.a.e d.c l.a n.y n.j b.c a.d b.c.e "
-        "c.e p.o r.i.p p.s abbr admin acct amt bal qty wk yr yrs mo mos alt elev ind intl natl orig "
+        "c.e r.i.p p.s abbr admin acct amt bal qty wk yr yrs mo mos alt elev ind intl natl orig "
         "pop prev pub sci tech vac var gal doz dist dir"
     ),
     numbered=_words("no p n n° nº art ch chap eq ex fig op para sec vol"),
