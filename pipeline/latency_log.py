@@ -232,6 +232,8 @@ def _migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str] 
 def _row(record: Mapping[str, Any], store_transcripts: bool) -> dict[str, Any]:
     """The columns of a record."""
     row = {name: record[name] for name in FIGURES if record.get(name) is not None}
+    if "completion_tokens" in record:
+        row["committed_tokens"] = record["completion_tokens"]
     row |= {f"{mark}_ms": ms for mark, ms in record.get("marks", {}).items() if mark in MARKS}
     row |= {f"{stage}_ms": ms for stage, ms in record.get("durations", {}).items() if stage in DURATIONS}
     if row.get("passes") and "tokens_per_pass" not in row and "committed_tokens" in row:
@@ -242,7 +244,8 @@ def _row(record: Mapping[str, Any], store_transcripts: bool) -> dict[str, Any]:
         row["caller"] = mask_number(row["caller"])
     if not store_transcripts:
         row |= dict.fromkeys(TEXTS)
-    others = {k: v for k, v in record.items() if k not in (*FIGURES, "marks", "durations", "extra")}
+    kept = (*FIGURES, "completion_tokens", "marks", "durations", "extra")
+    others = {k: v for k, v in record.items() if k not in kept}
     row["extra"] = json.dumps({**others, **record.get("extra", {})}, ensure_ascii=False, default=str)
     return row
 
