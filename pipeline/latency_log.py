@@ -104,9 +104,9 @@ class LatencyLog:
             self._closed = True
             self.flush(timeout=2 * BUSY_SECONDS)
 
-    def recent(self, count: int) -> list[dict[str, Any]]:
-        """The last `count` turns, newest first, as records: what is absent in the row is absent here."""
-        return recent(self.path, count)
+    def recent(self, last: int | None = None) -> list[dict[str, Any]]:
+        """The last turns (None: all), newest first, as records: what is absent in the row is absent here."""
+        return recent(self.path, last)
 
     def percentiles(self, last: int | None = None) -> dict[str, dict[str, float]]:
         """{stage: {p50, p95, p99}} in milliseconds over the last turns (None: all)."""
@@ -165,11 +165,11 @@ def turns(path: Path, last: int | None = None) -> int:
         return int(counted)
 
 
-def recent(path: Path, count: int) -> list[dict[str, Any]]:
-    """The last `count` turns of the log at `path`, newest first. Raises LatencyLogError."""
+def recent(path: Path, last: int | None = None) -> list[dict[str, Any]]:
+    """The last turns of the log at `path` (None: all), newest first. Raises LatencyLogError."""
     with _opened(path, read_only=True) as connection:
         connection.row_factory = sqlite3.Row
-        rows = connection.execute("SELECT * FROM turns ORDER BY id DESC LIMIT ?", (count,)).fetchall()
+        rows = connection.execute("SELECT * FROM turns ORDER BY id DESC LIMIT ?", (_limit(last),)).fetchall()
         return [_record(row) for row in rows]
 
 

@@ -128,6 +128,8 @@ def test_latency_reports_percentiles(tmp_path: Path) -> None:
     assert set(report["stages"]) == set(DURATIONS)
     assert report["stages"]["ttft"] == {"p50": 250.0, "p95": 295.0, "p99": 299.0}
     assert "voice_to_voice" in rejoinder("latency", "--latency-log", str(path)).output
+    lines = rejoinder("latency", "--turns", "--latency-log", str(path)).output.splitlines()
+    assert [json.loads(line)["durations"]["tts"] for line in lines] == [100.0, 200.0, 300.0]
 
 
 def test_latency_without_a_log_says_what_to_do(tmp_path: Path) -> None:

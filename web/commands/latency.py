@@ -28,7 +28,13 @@ def latency(
     settings: Settings,
     last: Annotated[int | None, typer.Option("--last", min=1, help="Only so many turns.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    by_turn: Annotated[
+        bool, typer.Option("--turns", help="The turns themselves, one a line of JSON.")
+    ] = False,
 ) -> None:
+    if by_turn:
+        _print_turns(settings, last)
+        return
     with clear_errors(latency_log.LatencyLogError):
         turns = latency_log.turns(settings.latency_log, last)
         stages = latency_log.percentiles(settings.latency_log, last)
@@ -42,3 +48,11 @@ def latency(
     for stage, cuts in stages.items():
         table.add_row(stage, *(f"{ms:,.0f}" for ms in cuts.values()), STAGES[stage])
     console.print(table)
+
+
+def _print_turns(settings: Settings, last: int | None) -> None:
+    """Oldest first."""
+    with clear_errors(latency_log.LatencyLogError):
+        records = latency_log.recent(settings.latency_log, last)
+    for record in reversed(records):
+        typer.echo(latency_log.json_lines(record))
