@@ -136,7 +136,7 @@ class Call:
 
     def hear(self, audio: Audio) -> None:
         """The caller's audio: float32 mono at 16 kHz, any length. Never blocks."""
-        self.listener.hear(audio)
+        self.listener.microphone.hear(audio)
 
     def playback(self, reply_id: str, played_ms: float) -> None:
         """The peer reports how much of a reply it has played."""

@@ -59,7 +59,7 @@ class HouseKeeping:
             elif self._end_after is None and now - self._last_word >= call.agent.silence.after_seconds:
                 self._nobody_there()
 
-    def caller_spoke(self, text: str) -> None:
+    def caller_spoke(self) -> None:
         """A turn was committed."""
         self._asked = 0
         self._last_word = self._call.now()

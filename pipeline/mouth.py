@@ -116,11 +116,12 @@ class Mouth:
         if self._holds_playback:
             self._emit(ResumePlayback(self._answer.turn, self._answer.revision, self._answer.reply.id))
 
-    def stop(self, status: str = "interrupted") -> None:
-        """End the running answer for good; the heard text is settled here."""
+    def stop(self, status: str = "interrupted") -> Answer | None:
+        """End the running answer for good; the heard text is settled here. Returns the answer, if there was
+        one."""
         answer, playout = self._answer, self._playout
         if answer is None or playout is None:
-            return
+            return None
         playout.pause()
         answer.timeline.mark("interrupted", asyncio.get_running_loop().time())
         self._clear_queued(answer.reply.id)
@@ -128,6 +129,7 @@ class Mouth:
         self._end(answer, status)
         answer.reply.cancel()
         playout.stop()
+        return answer
 
     def report_played(self, reply_id: str, played_ms: float) -> None:
         """The peer's report of what it has played; reports of other replies are stale and dropped."""

@@ -74,6 +74,7 @@ class Service:
                 language=language,
                 voice=voice,
                 speculate=settings.speculate,
+                anticipate=settings.anticipate,
                 room_for_drafts=lambda: service.room_for_drafts(),
             ),
             LatencyLog(settings.latency_log, store_transcripts=settings.store_transcripts),

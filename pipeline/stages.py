@@ -64,8 +64,8 @@ class LanguageStage(Protocol):
 class Stages:
     """What all calls of a process share.
 
-    `speculate`: draft behind the commit gate from the soft end on. `room_for_drafts`: whether the machine has
-    room for work that may be thrown away.
+    `speculate`: draft behind the commit gate. `anticipate`: begin the draft before the soft end.
+    `room_for_drafts`: whether the machine has room for work that may be thrown away.
     """
 
     workers: Workers
@@ -75,4 +75,5 @@ class Stages:
     language: LanguageStage
     voice: Voice
     speculate: bool = True
+    anticipate: bool = True
     room_for_drafts: Callable[[], bool] = lambda: True

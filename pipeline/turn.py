@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from asr.recogniser import Transcript
 from pipeline.audio_clock import RATE
@@ -20,33 +17,6 @@ from pipeline.workers import CancelToken
 PREROLL_SECONDS = 0.3
 """Audio before the detected onset that belongs to the turn: voice activity is confirmed late."""
 
-_MEMORY_SECONDS = 10.0
-
-
-class RecentAudio:
-    """The last seconds of the caller's audio by sample position: pre-roll, and what the end-of-turn model
-    hears."""
-
-    def __init__(self) -> None:
-        self.end = 0
-        self._chunks: deque[Audio] = deque()
-        self._held = 0
-
-    def push(self, audio: Audio) -> None:
-        self._chunks.append(audio)
-        self.end += audio.size
-        self._held += audio.size
-        while self._held - self._chunks[0].size > _MEMORY_SECONDS * RATE:
-            self._held -= self._chunks.popleft().size
-
-    def since(self, sample: int) -> tuple[int, Audio]:
-        """The audio from `sample` on, and the position where it really starts (older audio is forgotten)."""
-        start = max(sample, self.end - self._held, 0)
-        if start >= self.end:
-            return self.end, np.zeros(0, np.float32)
-        joined = np.concatenate(self._chunks)
-        return start, joined[joined.size - (self.end - start) :]
-
 
 @dataclass(slots=True)
 class Attempt:
@@ -55,6 +25,8 @@ class Attempt:
 
     revision: int
     token: CancelToken = field(default_factory=CancelToken)
+    soft_ended: bool = False
+    recognition: asyncio.Task[None] | None = None
     transcript: Transcript | None = None
     required_ms: float | None = None
     reply: Reply | None = None
@@ -106,10 +78,6 @@ class Turn:
         self._changed = asyncio.Event()
 
     @property
-    def soft_ended(self) -> bool:
-        return self.attempt is not None
-
-    @property
     def seconds(self) -> float:
         return self.fed / RATE
 
@@ -121,12 +89,12 @@ class Turn:
 
     async def audio_for_step(self, seconds: float) -> None:
         """Wait until that much new audio has come since the last step and the caller is not quiet."""
-        while self.fed - self.stepped < seconds * RATE or self.soft_ended:
+        while self.fed - self.stepped < seconds * RATE or self.attempt is not None:
             self._changed.clear()
             await self._changed.wait()
         self.stepped = self.fed
 
-    def soft_end(self) -> Attempt:
+    def begin_attempt(self) -> Attempt:
         """The caller went quiet: no more steps; the attempt of this revision begins."""
         self.step_token.cancel()
         self.attempt = Attempt(self.revision)
@@ -143,11 +111,16 @@ class Turn:
         self.revision += 1
         self.refutations += 1
         if attempt.reply is not None:
-            self.refuted = attempt.reply
-            self.reusable = {**self.reusable, **attempt.reply.spoken}
+            self.draft_from(attempt.reply)
         self.timeline.refute()
         self.step_token = CancelToken()
         self._changed.set()
+
+    def draft_from(self, reply: Reply) -> None:
+        """A reply that nobody heard: its tokens are the next reply's draft, its sentences' audio may be used
+        again."""
+        self.refuted = reply
+        self.reusable = {**self.reusable, **reply.spoken}
 
     def close(self) -> None:
         """Stop all recognition of this turn."""

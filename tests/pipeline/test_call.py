@@ -152,6 +152,22 @@ def second_answer(scene: Scene) -> float:
     return scene.peer.times(ReplyStarted)[-1]
 
 
+def test_an_answer_cut_off_before_it_was_heard_is_the_next_ones_draft() -> None:
+    scene = question(
+        speech=[(1.0, 2.0), (2.6, 3.4)],
+        words=[*HELLO, (" In", 2.9), (" Rome.", 3.4)],
+        stage_seconds={"llm": 0.09},
+        seconds=14.0,
+    )
+    run(scene.play())
+    assert scene.records[0].heard_text == ""
+    assert scene.language.drafts[-1], "what was generated before the interruption is offered"
+    assert [m.text for m in scene.language.prompts[-1] if m.role == "user"] == [
+        "What time is it?",
+        "In Rome.",
+    ]
+
+
 def test_the_heard_text_is_what_was_played() -> None:
     scene = interrupted([(" Stop", 3.5), (" that.", 3.8)], (3.2, 3.8))
     run(scene.play())

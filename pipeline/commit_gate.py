@@ -1,0 +1,191 @@
+"""From the caller's silence to the commit: the answer is drafted meanwhile, and only the commit lets it
+out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from asr.recogniser import Transcript
+from pipeline.audio_clock import RATE
+from pipeline.drafting import Drafting
+from pipeline.events import SpeechStopped, TranscriptDone
+from pipeline.interruption import words
+from pipeline.mouth import Answer
+from pipeline.reply import StageFailed
+from pipeline.turn import Attempt, Turn
+from pipeline.turn_policy import TurnPolicy, required_silence_ms
+
+if TYPE_CHECKING:
+    from pipeline.call import Call
+    from pipeline.listener import Listener
+
+T = TypeVar("T")
+
+_ANTICIPATION_MS = 96.0
+"""Silence after which the answer is begun when there is room: three frames, longer than most stops in a
+word."""
+
+_STALLED_SECONDS = 0.3
+"""Added to the required silence when the peer has stopped sending audio after the caller went quiet."""
+
+
+class CommitGate:
+    """Runs the attempts of the caller's turns. The listener says when the caller is quiet and owns the
+    turn."""
+
+    def __init__(self, call: Call, listener: Listener, drafting: Drafting) -> None:
+        self._call = call
+        self._listener = listener
+        self._drafting = drafting
+        patience, defaults = call.agent.patience, TurnPolicy()
+        self._policy = TurnPolicy(
+            soft_end_ms=patience.soft_end_ms,
+            min_silence_ms=patience.min_silence_ms or defaults.min_silence_ms,
+            max_silence_ms=patience.max_silence_ms or defaults.max_silence_ms,
+        )
+
+    def quiet(self, turn: Turn, silence_ms: float) -> None:
+        """The caller has been quiet for so long."""
+        if turn.attempt is None and silence_ms >= self._attempt_after_ms(turn):
+            self._begin_attempt(turn)
+        attempt = turn.attempt
+        if attempt is not None and not attempt.soft_ended and silence_ms >= self._policy.soft_end_ms:
+            self._soft_end(turn, attempt)
+        self._consider(turn, silence_ms)
+
+    def commit(self, turn: Turn, attempt: Attempt) -> None:
+        """The turn is over: the gate opens. What was drafted may be heard; the words enter the memory."""
+        turn.committed = True
+        turn.timeline.mark("commit", self._call.now())
+        self._listener.turn_is_over(turn)
+        quiet = turn.quiet_since if turn.quiet_since is not None else self._listener.microphone.end
+        self._call.emit(SpeechStopped(turn.number, turn.revision, quiet * 1000 // RATE))
+        if attempt.transcript is None:
+            self._call.start(self._answer_late(turn, attempt))
+        else:
+            self._answer(turn, attempt, attempt.transcript)
+
+    # ---- the attempt
+
+    def _attempt_after_ms(self, turn: Turn) -> float:
+        """When the answer is begun: at the soft end, or before it when drafts may be wasted."""
+        stages = self._call.stages
+        anticipate = (
+            stages.speculate and stages.anticipate and not turn.over_agent and stages.room_for_drafts()
+        )
+        return min(_ANTICIPATION_MS, self._policy.soft_end_ms) if anticipate else self._policy.soft_end_ms
+
+    def _begin_attempt(self, turn: Turn) -> None:
+        """The caller went quiet: with drafting the final recognition starts, and then the reply."""
+        assert turn.quiet_since is not None
+        attempt = turn.begin_attempt()
+        self._drafting.stop_prefill()
+        turn.timeline.mark("speech_end", self._listener.microphone.time_of(turn.quiet_since))
+        if self._call.stages.speculate:
+            attempt.recognition = self._call.start(self._final(turn, attempt))
+
+    def _soft_end(self, turn: Turn, attempt: Attempt) -> None:
+        """Quiet for long enough to ask whether the turn is over."""
+        attempt.soft_ended = True
+        turn.timeline.mark("soft_end", self._call.now())
+        self._call.start(self._judge(turn, attempt))
+
+    async def _final(self, turn: Turn, attempt: Attempt) -> None:
+        """The final transcript of this revision; starts its draft when there is something to answer."""
+        transcript = await self._transcript(turn, attempt)
+        if not self._alive(turn, attempt):
+            return
+        said = bool(words(transcript.text))
+        if not said and not attempt.soft_ended:
+            return  # too early to tell: recognition is repeated at the soft end
+        attempt.transcript = transcript
+        turn.timeline.mark("asr_final", self._call.now())
+        if turn.over_agent and self._listener.weigh(turn, transcript.text, final=True) != "stop":
+            return
+        if not said:
+            self._listener.drop(turn)
+        elif self._call.stages.room_for_drafts():
+            self._drafting.draft(turn, attempt)
+
+    async def _judge(self, turn: Turn, attempt: Attempt) -> None:
+        """The end-of-turn judgement, beside the final recognition; together they say how long to wait."""
+        audio = self._listener.microphone.since(turn.start)
+        probability = await self._run("end_of_turn", self._call.stages.end_of_turn.probability, audio)
+        if attempt.recognition is not None:
+            await asyncio.wait({attempt.recognition})
+            if attempt.transcript is None and self._alive(turn, attempt):
+                await self._final(turn, attempt)
+        if not self._alive(turn, attempt):
+            return
+        attempt.required_ms = required_silence_ms(
+            self._policy,
+            probability=probability,
+            transcript=attempt.transcript.text if attempt.transcript is not None else "",
+            longest_pause_ms=turn.longest_pause_ms,
+        )
+        self._consider(turn, self._silence_ms(turn))
+        await self._commit_without_audio(turn, attempt, attempt.required_ms)
+
+    async def _transcript(self, turn: Turn, attempt: Attempt) -> Transcript:
+        assert turn.utterance is not None
+        return await self._run("asr", turn.utterance.finish, attempt.token)
+
+    async def _run(self, pool: str, function: Callable[..., T], *arguments: Any) -> T:
+        try:
+            return await self._call.stages.workers.run(pool, function, *arguments)
+        except Exception as error:
+            raise StageFailed("asr", error) from error
+
+    def _alive(self, turn: Turn, attempt: Attempt) -> bool:
+        return self._listener.turn is turn and not attempt.token()
+
+    # ---- the decision
+
+    def _silence_ms(self, turn: Turn) -> float:
+        assert turn.quiet_since is not None
+        return (self._listener.microphone.end - turn.quiet_since) / RATE * 1000
+
+    def _consider(self, turn: Turn, silence_ms: float) -> None:
+        """Commit when the caller has been quiet for long enough and, with drafting, the words are known."""
+        attempt = turn.attempt
+        if attempt is None or turn.committed or turn.over_agent or not self._alive(turn, attempt):
+            return
+        known = attempt.transcript is not None or not self._call.stages.speculate
+        required = self._policy.max_silence_ms if attempt.required_ms is None else attempt.required_ms
+        if known and silence_ms >= required:
+            self.commit(turn, attempt)
+
+    async def _commit_without_audio(self, turn: Turn, attempt: Attempt, required_ms: float) -> None:
+        """A peer that stops sending when the caller is quiet gives no frames: then the clock decides."""
+        if turn.quiet_since is None:
+            return
+        due = self._listener.microphone.time_of(turn.quiet_since) + required_ms / 1000 + _STALLED_SECONDS
+        await asyncio.sleep(max(0.0, due - self._call.now()))
+        if not self._listener.microphone.waiting and self._alive(turn, attempt):
+            self._consider(turn, required_ms)
+
+    # ---- the answer
+
+    async def _answer_late(self, turn: Turn, attempt: Attempt) -> None:
+        """Without drafting the final recognition starts only now."""
+        transcript = await self._transcript(turn, attempt)
+        turn.timeline.mark("asr_final", self._call.now())
+        attempt.transcript = transcript
+        if words(transcript.text):
+            self._answer(turn, attempt, transcript)
+        else:
+            self._call.emit(TranscriptDone(turn.number, turn.revision, ""))
+
+    def _answer(self, turn: Turn, attempt: Attempt, transcript: Transcript) -> None:
+        text = transcript.text.strip()
+        self._listener.tell_words(turn, transcript.text)
+        self._call.emit(TranscriptDone(turn.number, turn.revision, text))
+        self._call.dialogue.caller_said(text)
+        self._call.house_keeping.caller_spoke()
+        reply = attempt.reply or self._drafting.draft(turn, attempt)
+        reply.release()
+        answer = Answer(turn.number, turn.revision, reply, turn.timeline, caller_text=text)
+        self._call.house_keeping.goodbye_after(answer)
+        self._call.answer(turn, answer)
