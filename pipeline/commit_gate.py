@@ -180,7 +180,7 @@ class CommitGate:
 
     def _answer(self, turn: Turn, attempt: Attempt, transcript: Transcript) -> None:
         text = transcript.text.strip()
-        self._listener.tell_words(turn, transcript.text)
+        self._listener.tell_words(turn, "".join(word.text for word in transcript.words) or text)
         self._call.emit(TranscriptDone(turn.number, turn.revision, text))
         self._call.dialogue.caller_said(text)
         self._call.house_keeping.caller_spoke()

@@ -103,7 +103,7 @@ class Listener:
         """Partial hypotheses while the caller speaks. Committed words go to the peer, never to be taken
         back."""
         while self.turn is turn:
-            await turn.audio_for_step(_STEP_SECONDS_OVER_AGENT if turn.over_agent else _STEP_SECONDS)
+            await turn.step_is_due(_STEP_SECONDS_OVER_AGENT if turn.over_agent else _STEP_SECONDS)
             try:
                 partial = await self._call.stages.workers.run("asr", utterance.step, turn.step_token)
             except Exception as error:

@@ -27,6 +27,9 @@ class VoiceActivity(Protocol):
 class Listening(Protocol):
     """One caller turn being recognised (see asr.recogniser.Utterance)."""
 
+    @property
+    def due(self) -> bool: ...
+
     def feed(self, audio: Audio) -> None: ...
 
     def step(self, cancelled: Cancelled) -> Partial: ...

@@ -87,12 +87,18 @@ class Turn:
         self.fed += audio.size
         self._changed.set()
 
-    async def audio_for_step(self, seconds: float) -> None:
-        """Wait until that much new audio has come since the last step and the caller is not quiet."""
-        while self.fed - self.stepped < seconds * RATE or self.attempt is not None:
+    async def step_is_due(self, seconds: float) -> None:
+        """Wait until so much new audio has come since the last step that one pays, and the caller is not
+        quiet."""
+        while not self._step_is_due(seconds):
             self._changed.clear()
             await self._changed.wait()
         self.stepped = self.fed
+
+    def _step_is_due(self, seconds: float) -> bool:
+        if self.attempt is not None or self.fed - self.stepped < seconds * RATE:
+            return False
+        return self.over_agent or (self.utterance is not None and self.utterance.due)
 
     def begin_attempt(self) -> Attempt:
         """The caller went quiet: no more steps; the attempt of this revision begins."""

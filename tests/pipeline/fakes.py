@@ -118,6 +118,8 @@ class ScriptedRecogniser:
 
 
 class ScriptedUtterance:
+    due = True
+
     def __init__(self, recogniser: ScriptedRecogniser) -> None:
         self._recogniser = recogniser
         self._began: float | None = None
@@ -140,7 +142,7 @@ class ScriptedUtterance:
 
     def finish(self, cancelled: Callable[[], bool]) -> Transcript:
         words = self._words()
-        return Transcript("".join(word.text for word in words), words, self._fed / RATE)
+        return Transcript("".join(word.text for word in words).strip(), words, self._fed / RATE)
 
 
 class Detector:
