@@ -97,6 +97,13 @@ class ScriptedCall:
                 self._news.clear()
                 await self._news.wait()
 
+    async def until_heard(self, seconds: float) -> None:
+        """Wait until the caller has sent that much audio since the call began."""
+        async with asyncio.timeout(PATIENCE):
+            while len(self.heard) < seconds * 16_000:
+                self._news.clear()
+                await self._news.wait()
+
     def _note(self, *what: Any) -> None:
         self.told.append(what)
         self._news.set()
@@ -110,6 +117,7 @@ class ScriptedService:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.opened: list[ScriptedCall] = []
+        self._opened = asyncio.Event()
         self.closed = False
 
     @property
@@ -123,7 +131,13 @@ class ScriptedService:
             raise AgentError(f"there is no agent {agent!r}; there are: receptionist, support")
         call = ScriptedCall(self, peer, agent)
         self.opened.append(call)
+        self._opened.set()
         return call
+
+    async def first_call(self) -> ScriptedCall:
+        """Wait until somebody calls."""
+        await asyncio.wait_for(self._opened.wait(), PATIENCE)
+        return self.opened[0]
 
     async def close(self) -> None:
         self.closed = True

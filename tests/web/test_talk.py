@@ -1,0 +1,254 @@
+"""Recordings as the caller: the client against a scripted call, its loudspeaker on paper, and the command."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from rich.console import Console
+from typer.testing import CliRunner
+
+from pipeline import events
+from pipeline.audio import Audio
+from tests.web.scripted import ScriptedCall, ScriptedService, on_loop, serving, spoken_reply
+from web.cli import main
+from web.commands.talk import UnusableRecording, read_recording
+from web.speaker import Speaker
+from web.talk_client import TalkClient, TalkError, Turn, socket_address, talking
+from web.waterfall import waterfall
+
+MARKS = {
+    "speech_end": 0.0,
+    "asr_final": 300.0,
+    "llm_start": 310.0,
+    "llm_first_token": 500.0,
+    "commit": 600.0,
+    "llm_first_sentence": 700.0,
+    "audio_sent": 800.0,
+}
+RECORD: dict[str, Any] = {
+    "caller_text": "Are you open?",
+    "reply_text": "Yes.",
+    "heard_text": "Yes.",
+    "marks": MARKS,
+    "durations": {"voice_to_voice": 800.0, "asr": 300.0},
+}
+SPEECH = np.full(4800, 0.5, np.float32)
+
+
+async def greet(call: ScriptedCall) -> None:
+    done = events.ReplyDone(0, 1, "r0", "completed", "Hello.", "Hello.")
+    await call.say(events.ReplyStarted(0, 1, "r0"), events.ReplyText(0, 1, "r0", "Hello."), done)
+
+
+async def answer(call: ScriptedCall, turn: int) -> None:
+    await call.say(
+        events.SpeechStarted(turn, 1, 0),
+        events.SpeechStopped(turn, 1, 200),
+        events.TranscriptDone(turn, 1, "Are you open?"),
+        *spoken_reply(turn, f"r{turn}"),
+        events.TurnLogged(turn, 1, RECORD),
+    )
+
+
+async def meet(service: ScriptedService, client: TalkClient) -> ScriptedCall:
+    """The greeting is over."""
+    waiting = asyncio.create_task(client.greeting())
+    call = await service.first_call()
+    await greet(call)
+    await waiting
+    return call
+
+
+@on_loop
+async def test_each_recording_is_spoken_after_the_answer_to_the_one_before() -> None:
+    async with serving() as (server, service), talking(server.address) as client:
+        call = await meet(service, client)
+        for number in (1, 2):
+            saying = asyncio.create_task(client.say(SPEECH))
+            so_far = len(call.heard) / 16_000
+            await call.until_heard(so_far + 0.3)
+            assert not saying.done()
+            await answer(call, number)
+            (turn,) = await saying
+            assert turn.as_dict() == {
+                "caller": "Are you open?",
+                "reply": "Yes.",
+                "heard": "Yes.",
+                "marks": MARKS,
+                "durations": RECORD["durations"],
+                "audio_seconds": 0.08,
+            }
+        assert np.count_nonzero(call.heard > 0.4) == pytest.approx(2 * 0.2 * 16_000, rel=0.05)
+        assert ("playback", "r2", 80.0) in call.told
+
+
+@on_loop
+async def test_a_pause_in_a_recording_may_make_two_turns() -> None:
+    async with serving() as (server, service), talking(server.address) as client:
+        call = await meet(service, client)
+        saying = asyncio.create_task(client.say(SPEECH))
+        await call.until_heard(0.1)
+        await answer(call, 1)
+        await call.say(events.SpeechStarted(2, 1, 300))
+        await call.until_heard(2.0)
+        assert not saying.done()
+        await answer(call, 2)
+        assert len(await saying) == 2
+
+
+@on_loop
+async def test_no_answer_is_an_error() -> None:
+    async with serving() as (server, service), talking(server.address) as client:
+        await meet(service, client)
+        with pytest.raises(TalkError, match="is there speech"):
+            await client.say(SPEECH, patience=0.2)
+
+
+@on_loop
+async def test_the_end_of_the_call_is_an_error_that_says_why() -> None:
+    async with serving() as (server, service), talking(server.address) as client:
+        call = await meet(service, client)
+        call.hang_up("goodbye")
+        with pytest.raises(TalkError, match="goodbye"):
+            await client.say(SPEECH)
+    async with (
+        serving(max_calls=1) as (server, _),
+        talking(server.address),
+        talking(server.address) as second,
+    ):
+        with pytest.raises(TalkError, match="lines are busy"):
+            await second.greeting()
+
+
+@on_loop
+async def test_a_server_that_refuses_or_is_not_there_is_an_error() -> None:
+    async with serving(auth_token="sesame-sesame-0123") as (server, _):
+        with pytest.raises(TalkError, match="bearer token"):
+            await talking(server.address).__aenter__()
+        async with talking(server.address, token="sesame-sesame-0123"):
+            pass
+    with pytest.raises(TalkError, match="is the server running"):
+        await talking(server.address).__aenter__()
+
+
+@pytest.mark.parametrize(
+    ("url", "agent", "expected"),
+    [
+        ("ws://host:8765", None, "ws://host:8765/v1/realtime"),
+        ("host:8765", None, "ws://host:8765/v1/realtime"),
+        ("http://host:8765/", None, "ws://host:8765/v1/realtime"),
+        ("https://host/prefix/v1/realtime", "front desk", "wss://host/prefix/v1/realtime?agent=front+desk"),
+        ("ws://host/?token=x", "support", "ws://host/v1/realtime?token=x&agent=support"),
+    ],
+)
+def test_addresses(url: str, agent: str | None, expected: str) -> None:
+    assert socket_address(url, agent) == expected
+
+
+@pytest.mark.parametrize("url", ["ftp://host", "ws://", "://x"])
+def test_other_addresses_are_refused(url: str) -> None:
+    with pytest.raises(TalkError, match="ws://HOST:PORT"):
+        socket_address(url)
+
+
+# ---- the loudspeaker on paper
+
+
+def test_what_has_been_played_by_now() -> None:
+    speaker = Speaker()
+    speaker.receive("a", 1.0, now=10.0)
+    assert speaker.played_ms(10.4) == pytest.approx(400)
+    speaker.pause(10.5)
+    assert speaker.played_ms(12.0) == pytest.approx(500)
+    speaker.resume(12.0)
+    assert speaker.played_ms(12.2) == pytest.approx(700)
+    speaker.receive("a", 1.0, now=12.2)
+    assert speaker.played_ms(20.0) == pytest.approx(2000)
+    speaker.receive("a", 1.0, now=21.0)  # after it ran dry, it goes on from there
+    assert speaker.played_ms(21.5) == pytest.approx(2500)
+    speaker.clear(21.5)
+    assert speaker.played_ms(30.0) == pytest.approx(2500)
+    speaker.receive("b", 1.0, now=30.0)
+    assert speaker.played_ms(30.1) == pytest.approx(100)
+
+
+# ---- the waterfall in the terminal
+
+
+def drawn(marks: dict[str, float], durations: dict[str, float]) -> list[str]:
+    console = Console(width=120, record=True, file=None, force_terminal=False)
+    with console.capture() as capture:
+        console.print(waterfall(marks, durations))
+    return capture.get().splitlines()
+
+
+def test_stages_are_drawn_where_they_were_and_shaded_behind_the_gate() -> None:
+    lines = drawn(MARKS, {"voice_to_voice": 800.0})
+    assert [line[:14].strip() for line in lines] == [
+        "end of turn",
+        "recognition",
+        "first token",
+        "first sentence",
+        "release",
+        "voice to voice",
+    ]
+    assert lines[0].count("▒") == pytest.approx(45, abs=1)  # 600 of 800 ms in 60 cells
+    assert "█" not in lines[0]
+    assert lines[3].count("▒") == lines[3].count("█") == pytest.approx(7.5, abs=1)  # half behind the gate
+    assert lines[4].count("█") == pytest.approx(15, abs=1)
+    assert "190 ms" in lines[2]
+    assert lines[5].rstrip().endswith("800 ms")
+
+
+def test_a_turn_without_an_answer_draws_what_there_is() -> None:
+    assert [line[:14].strip() for line in drawn({"speech_end": 0.0, "asr_final": 20.0}, {})] == [
+        "recognition"
+    ]
+    assert drawn({}, {}) in ([], [""])
+
+
+# ---- recordings and the command
+
+
+def test_any_rate_and_channels_become_24_khz_mono(tmp_path: Path) -> None:
+    left = 0.5 * np.sin(2 * np.pi * 440 * np.arange(44_100) / 44_100)
+    soundfile.write(tmp_path / "a.flac", np.stack([left, 0 * left], axis=1), 44_100)
+    audio: Audio = read_recording(tmp_path / "a.flac")
+    assert len(audio) == pytest.approx(24_000, abs=4)
+    assert np.sqrt(np.mean(audio[2000:-2000] ** 2)) == pytest.approx(0.25 / np.sqrt(2), rel=0.01)
+
+
+def test_files_that_cannot_be_spoken(tmp_path: Path) -> None:
+    (tmp_path / "notes.wav").write_text("not audio")
+    soundfile.write(tmp_path / "empty.wav", np.zeros(0), 16_000)
+    with pytest.raises(UnusableRecording, match="cannot be read"):
+        read_recording(tmp_path / "notes.wav")
+    with pytest.raises(UnusableRecording, match="is empty"):
+        read_recording(tmp_path / "empty.wav")
+    with pytest.raises(UnusableRecording, match="there is no file"):
+        read_recording(tmp_path / "gone.wav")
+
+
+def test_the_command_ends_with_a_clear_error(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["talk", str(tmp_path / "gone.wav")])
+    assert result.exit_code == 1
+    assert "there is no file" in result.output
+    soundfile.write(tmp_path / "a.wav", SPEECH, 24_000)
+    result = CliRunner().invoke(main, ["talk", str(tmp_path / "a.wav"), "--url", "ws://127.0.0.1:1"])
+    assert result.exit_code == 1
+    assert "is the server running" in result.output
+    result = CliRunner().invoke(
+        main, ["talk", str(tmp_path / "a.wav"), "--save", str(tmp_path / "no" / "x.wav")]
+    )
+    assert result.exit_code == 1
+    assert "there is no folder" in result.output
+
+
+def test_a_turn_is_reported_as_logged() -> None:
+    turn = Turn(RECORD, np.zeros(12_000, np.float32))
+    assert turn.as_dict()["audio_seconds"] == 0.5
