@@ -17,13 +17,14 @@ import numpy.typing as npt
 from hibari.voices import VOICES, voice_path
 
 from tts.hibari_frames import HOP, FrameDecoder
-from tts.hibari_phonemes import Phonemes, Segment, WordSpan
+from tts.hibari_phonemes import Phonemes
 from tts.loudness import amplify
 from tts.onnx_graph import FLOAT, UINT8, Graph, Tensor
 from tts.onnx_session import session
 from tts.pauses import gap_after
+from tts.segment import Segment
 from tts.silence import Piece, join
-from tts.voice import Cancelled, VoiceChunk, WordTiming
+from tts.voice import Cancelled, VoiceChunk
 from tts.wording import Wording, wording
 
 SAMPLE_RATE = 24_000
@@ -90,7 +91,8 @@ class HibariVoice:
 
     def _segment(self, segment: Segment, said: Wording) -> Iterator[VoiceChunk]:
         encoded = self._encode(segment)
-        words = _timings(segment, encoded, said)
+        step = FRAMES_PER_DURATION * HOP / SAMPLE_RATE
+        words = segment.timings(encoded.durations * step, said, longest_last=LONGEST_LAST_PHONEME)
         decoder = FrameDecoder(encoded.pitch, np.random.default_rng(SEED))
         made = 0
         for begin, end in _windows(encoded):
@@ -110,18 +112,6 @@ class HibariVoice:
         inputs = {"ids": np.asarray([segment.ids], np.int64), "speed": np.ones(1, np.float32)}
         pitch, durations, *rest = self._body.run([PITCH, DURATIONS, QUANTISED, SCALE, ZERO_POINT], inputs)
         return _Encoded(pitch[0], durations, *rest)
-
-
-def _timings(segment: Segment, encoded: _Encoded, said: Wording) -> list[WordTiming]:
-    """The written words' times in the segment's untrimmed audio, from the durations of their phonemes."""
-    step = FRAMES_PER_DURATION * HOP / SAMPLE_RATE
-    begins = np.concatenate([[0.0], np.cumsum(encoded.durations, dtype=np.float64)]) * step
-
-    def end(word: WordSpan) -> float:
-        return float(min(begins[word.last], begins[word.last - 1] + LONGEST_LAST_PHONEME))
-
-    spoken = ((word.start_char, float(begins[word.first]), end(word)) for word in segment.words)
-    return said.timings(spoken)
 
 
 def _windows(encoded: _Encoded) -> Iterator[tuple[int, int]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import hibari
 from hibari.g2p import G2P
+
+from tts.segment import Segment, WordSpan
 
 PAD = 0
 """Starts and ends every segment."""
@@ -18,29 +20,8 @@ CLAUSE_ENDS = ",;:—"
 
 
 @dataclass(frozen=True, slots=True)
-class WordSpan:
-    """A word's characters in the spoken text and its phonemes, both as half-open ranges."""
-
-    start_char: int
-    end_char: int
-    first: int
-    last: int
-
-
-@dataclass(slots=True)
-class Segment:
-    """What the network says at once: phoneme identifiers with a pad at each end, and the words in them."""
-
-    ids: list[int] = field(default_factory=lambda: [PAD])
-    words: list[WordSpan] = field(default_factory=list)
-    ending: str = ""
-    """The mark at its end, if there is one."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Token:
     start_char: int
-    end_char: int
     phonemes: str
     spaced: bool  # white space follows
 
@@ -74,7 +55,7 @@ class Phonemes:
             if start < 0:  # the converter rewrote it; its place is where the last one ended
                 start = position
             position = min(len(spoken), start + len(token.text))
-            tokens.append(_Token(start, position, self._known(token.phonemes or ""), bool(token.whitespace)))
+            tokens.append(_Token(start, self._known(token.phonemes or ""), bool(token.whitespace)))
         return tokens
 
     def _known(self, phonemes: str) -> str:
@@ -100,13 +81,13 @@ class Phonemes:
         return segments
 
     def _segment(self, tokens: list[_Token]) -> Segment:
-        segment = Segment()
+        segment = Segment(ids=[PAD])
         for index, token in enumerate(tokens):
             first = len(segment.ids)
             segment.ids += [self._ids[c] for c in token.phonemes]
             if any(c.isalpha() for c in token.phonemes):
                 last = first + len(token.phonemes.rstrip(SENTENCE_ENDS + CLAUSE_ENDS))
-                segment.words.append(WordSpan(token.start_char, token.end_char, first, last))
+                segment.words.append(WordSpan(token.start_char, first, last))
             if token.spaced and index + 1 < len(tokens):
                 segment.ids.append(self._ids[" "])
         segment.ids.append(PAD)

@@ -10,6 +10,8 @@ import numpy as np
 
 from tts.voice import Samples
 
+LEVEL = 0.15
+"""Root mean square of the louder parts of speech to which every voice is brought."""
 KNEE = 0.75
 """Amplitude up to which the limiter changes nothing."""
 
@@ -22,3 +24,10 @@ def amplify(samples: Samples, gain: float) -> Samples:
         excess = (np.abs(louder[over]) - KNEE) / (1 - KNEE)
         louder[over] = np.sign(louder[over]) * (KNEE + (1 - KNEE) * np.tanh(excess))
     return louder
+
+
+def gain_for(speech: Samples) -> float:
+    """The gain that brings a voice to the common loudness, from some of its speech."""
+    loud = speech[np.abs(speech) > 0.1 * np.abs(speech).max(initial=0.0)]
+    level = float(np.sqrt(np.mean(np.square(loud, dtype=np.float64)))) if loud.size else LEVEL
+    return float(np.clip(LEVEL / level, 0.25, 4.0))

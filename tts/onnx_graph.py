@@ -21,7 +21,7 @@ MODEL_GRAPH = 7
 GRAPH_NODE, GRAPH_INITIALISER, GRAPH_INPUT, GRAPH_OUTPUT, GRAPH_VALUE_INFO = 1, 5, 11, 12, 13
 NODE_INPUT, NODE_OUTPUT, NODE_OPERATOR, NODE_ATTRIBUTE = 1, 2, 4, 5
 ATTRIBUTE_GRAPH, ATTRIBUTE_GRAPHS = 6, 11
-INITIALISER_NAME = 8
+INITIALISER_DIMENSIONS, INITIALISER_NAME = 1, 8
 VALUE_NAME, VALUE_TYPE = 1, 2
 
 
@@ -77,6 +77,12 @@ class Graph:
     @property
     def outputs(self) -> list[str]:
         return list(self._outputs)
+
+    def dimensions(self, weight: str) -> list[int]:
+        """The shape of one of the model's weights. Raises CutError when it is none."""
+        if weight not in self._initialisers:
+            raise CutError(f"the graph has no weight named {weight}")
+        return _integers(self._initialisers[weight], INITIALISER_DIMENSIONS)
 
     def part(self, inputs: Mapping[str, Tensor], outputs: Sequence[str]) -> bytes:
         """The model that computes `outputs` from `inputs` and those of its own inputs that are still needed.
@@ -187,8 +193,19 @@ def _text(message: bytes, wanted: int) -> str:
     return ""
 
 
+def _integers(message: bytes, wanted: int) -> list[int]:
+    """A repeated integer field, written one by one or packed."""
+    values = []
+    for number, _, payload, _ in _fields(message):
+        position = 0
+        while number == wanted and position < len(payload):
+            value, position = _read_varint(payload, position)
+            values.append(value)
+    return values
+
+
 def _fields(message: bytes) -> Iterator[tuple[int, int, bytes, bytes]]:
-    """Each field's number, wire type, payload and its bytes as they stand. Numbers have an empty payload."""
+    """Each field's number, wire type, payload and its bytes as they stand."""
     position = 0
     while position < len(message):
         start = position
@@ -197,12 +214,11 @@ def _fields(message: bytes) -> Iterator[tuple[int, int, bytes, bytes]]:
         begin = position
         if wire_type == VARINT:
             _, position = _read_varint(message, position)
-            begin = position
         elif wire_type == BYTES:
             length, begin = _read_varint(message, position)
             position = begin + length
         elif wire_type in (FIXED64, FIXED32):
-            begin = position = position + (8 if wire_type == FIXED64 else 4)
+            position += 8 if wire_type == FIXED64 else 4
         else:
             raise CutError(f"the file is no ONNX model: wire type {wire_type} at byte {start}")
         if position > len(message):
