@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-KEPT = ("REJOINDER_CACHE", "REJOINDER_TEST_MODELS")
+KEPT = ("REJOINDER_CACHE",)
 
 for name in [name for name in os.environ if name.startswith("REJOINDER_") and name not in KEPT]:
     del os.environ[name]
