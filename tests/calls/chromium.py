@@ -64,15 +64,14 @@ class Page:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    async def until(self, condition: str, seconds: float = 10.0) -> Any:
-        """Wait until a JavaScript expression is true-ish; fails with what the page shows then."""
+    async def until(self, condition: str, seconds: float = 10.0) -> None:
+        """Wait until a JavaScript expression is truthy; fails with what the page shows then."""
         deadline = asyncio.get_running_loop().time() + seconds
-        while not (value := await self.evaluate(condition)):
+        while not await self.evaluate(f"Boolean({condition})"):
             if asyncio.get_running_loop().time() > deadline:
                 shown = await self.evaluate("document.body.innerText")
                 raise AssertionError(f"after {seconds} s not {condition}; the page shows:\n{shown}")
             await asyncio.sleep(_POLL_SECONDS)
-        return value
 
     async def screenshot(self) -> bytes:
         """What it looks like, as PNG."""

@@ -226,7 +226,7 @@ def test_any_rate_and_channels_become_24_khz_mono(tmp_path: Path) -> None:
 def test_files_that_cannot_be_spoken(tmp_path: Path) -> None:
     (tmp_path / "notes.wav").write_text("not audio")
     soundfile.write(tmp_path / "empty.wav", np.zeros(0), 16_000)
-    with pytest.raises(UnusableRecording, match="cannot be read"):
+    with pytest.raises(UnusableRecording, match="not a recording"):
         read_recording(tmp_path / "notes.wav")
     with pytest.raises(UnusableRecording, match="is empty"):
         read_recording(tmp_path / "empty.wav")

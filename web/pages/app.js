@@ -3,8 +3,8 @@
 import { Call, CallError, diagnose, keepToken, takeTokenFromAddress } from "./call.js";
 import { History } from "./history.js";
 import { Meter } from "./meter.js";
-import { Microphone, WIRE_RATE } from "./microphone.js";
-import { Notice, microphoneProblem } from "./notice.js";
+import { Microphone, MicrophoneError, WIRE_RATE } from "./microphone.js";
+import { Notice } from "./notice.js";
 import { Playback } from "./playback.js";
 import { Transcript } from "./transcript.js";
 import { LiveTurn } from "./turn.js";
@@ -20,6 +20,8 @@ const STATES = {
   paused: "Listening to you…",
 };
 
+const NOISE_MS = 6000;
+
 const $ = (id) => document.getElementById(id);
 const transcript = new Transcript($("transcript"), $("transcript-empty"));
 const waterfall = new Waterfall($("waterfall"), $("headline"), $("caption"));
@@ -31,8 +33,10 @@ const turn = new LiveTurn();
 
 let running = null; // {call, microphone, playback, startedAt}
 let speaking = null; // the item being said
+let hearingUntil = 0; // speech without a word in it for so long was noise
 
 function setState(state) {
+  if (state === "hearing") hearingUntil = performance.now() + NOISE_MS;
   document.body.dataset.state = state;
   $("status").textContent = STATES[state];
   const inCall = state !== "idle";
@@ -96,8 +100,8 @@ function release({ call, microphone, playback }) {
 }
 
 async function problemOf(error) {
-  if (error instanceof CallError && error.code === "no_connection") return diagnose();
-  return microphoneProblem(error) ?? error.code ?? error.name;
+  const explained = error instanceof MicrophoneError || (error instanceof CallError && error.code !== "no_connection");
+  return explained ? error.code : diagnose();
 }
 
 // ---- what the server tells
@@ -105,7 +109,10 @@ async function problemOf(error) {
 const handlers = {
   "input_audio_buffer.speech_started": () => setState(speaking ? "paused" : "hearing"),
   "input_audio_buffer.speech_stopped": () => setState("thinking"),
-  "conversation.item.input_audio_transcription.delta": ({ item_id, delta }) => transcript.callerSays(item_id, delta),
+  "conversation.item.input_audio_transcription.delta": ({ item_id, delta }) => {
+    transcript.callerSays(item_id, delta);
+    if (state() === "hearing") setState("hearing");
+  },
   "conversation.item.input_audio_transcription.completed": ({ item_id, transcript: text }) => transcript.callerSaid(item_id, text),
   "response.created": () => setState("thinking"),
   "response.output_audio_transcript.delta": ({ item_id, delta }) => transcript.agentSays(item_id, delta),
@@ -178,6 +185,7 @@ function title(number, revision) {
 function paint(now) {
   callerMeter.paint();
   agentMeter.paint();
+  if (state() === "hearing" && now > hearingUntil) setState("listening");
   if (turn.running) waterfall.show(turn.marks, turn.elapsed(now));
   const seconds = running ? Math.floor((now - running.startedAt) / 1000) : null;
   if (seconds !== null && String(seconds) !== $("clock").dataset.seconds) {

@@ -2,11 +2,27 @@
 
 export const WIRE_RATE = 24000;
 
+const WISHES = { channelCount: 1, echoCancellation: true, noiseSuppression: true, autoGainControl: true };
+const PROBLEMS = {
+  NotAllowedError: "denied",
+  SecurityError: "denied",
+  NotFoundError: "no_microphone",
+  OverconstrainedError: "no_microphone",
+};
+
+// `code` names what is wrong with the microphone.
+export class MicrophoneError extends Error {
+  constructor(error) {
+    super(error.message);
+    this.code = PROBLEMS[error.name] ?? "microphone_busy";
+  }
+}
+
 export class Microphone {
   // onFrame(pcm: ArrayBuffer, rms: number) is called every 40 ms once `open` has resolved.
   static async open(onFrame) {
-    const stream = await navigator.mediaDevices.getUserMedia({
-      audio: { channelCount: 1, echoCancellation: true, noiseSuppression: true, autoGainControl: true },
+    const stream = await navigator.mediaDevices.getUserMedia({ audio: WISHES }).catch((error) => {
+      throw new MicrophoneError(error);
     });
     const microphone = new Microphone(stream);
     try {

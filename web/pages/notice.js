@@ -69,9 +69,3 @@ export class Notice {
     this.element.hidden = true;
   }
 }
-
-// The name of what `getUserMedia` refused.
-export function microphoneProblem(error) {
-  const names = { NotAllowedError: "denied", SecurityError: "denied", NotFoundError: "no_microphone", OverconstrainedError: "no_microphone", NotReadableError: "microphone_busy", AbortError: "microphone_busy" };
-  return names[error.name] ?? null;
-}

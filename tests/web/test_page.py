@@ -1,0 +1,174 @@
+"""The page in a real browser, with scripted calls: what it shows, plays and reports, and its errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from pipeline import events
+from tests.calls.chromium import Page, chromium
+from tests.web.scripted import ScriptedCall, calling, on_loop, serving, spoken_reply
+
+TOKEN = "sesame-sesame-0123"
+LISTENING = "document.body.dataset.state === 'listening'"
+NOTICE = "document.getElementById('notice').innerText"
+PLAYED = "Number(document.getElementById('playback').dataset.playedMs)"
+
+
+@pytest.fixture(scope="module")
+def microphone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A minute of a tone."""
+    file = tmp_path_factory.mktemp("microphone") / "tone.wav"
+    tone = 0.3 * np.sin(2 * np.pi * 300 * np.arange(60 * 16_000) / 16_000)
+    soundfile.write(file, tone.astype(np.float32), 16_000)
+    return file
+
+
+async def press(page: Page, name: str) -> None:
+    """Press a button as the keyboard does."""
+    await page.evaluate(f"document.getElementById('{name}').focus()")
+    for kind in ("keyDown", "keyUp"):
+        await page.command("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", text="\r")
+
+
+async def ask(call: ScriptedCall, turn: int, text: str, **marks: float) -> None:
+    """The caller's side of a turn."""
+    await call.say(events.SpeechStarted(turn, 1, 0), events.TranscriptDelta(turn, 1, f" {text}"))
+    await call.say(*(events.StageProgress(turn, 1, name, ms) for name, ms in marks.items()))
+    await call.say(events.SpeechStopped(turn, 1, 1000), events.TranscriptDone(turn, 1, text))
+
+
+async def log(call: ScriptedCall, turn: int, text: str, *, interrupted: bool, **marks: float) -> None:
+    record = {
+        "turn": turn,
+        "revision": 1,
+        "caller_text": text,
+        "marks": {"speech_end": 0.0, **marks},
+        "durations": {"voice_to_voice": marks["audio_sent"]},
+        "interrupted": interrupted,
+    }
+    await call.say(events.TurnLogged(turn, 1, record))
+
+
+@on_loop
+async def test_a_call_is_heard_shown_played_and_timed(microphone: Path) -> None:
+    async with serving() as (server, service), chromium(microphone=microphone) as page:
+        await page.open(server.address)
+        await press(page, "call")
+        await page.until(LISTENING)
+        call = await service.first_call()
+        await call.until_heard(1.0)
+        assert np.sqrt(np.mean(call.heard[8000:] ** 2)) > 0.01
+
+        marks = {"asr_final": 300.0, "llm_start": 310.0, "llm_first_token": 500.0, "commit": 600.0}
+        await ask(call, 1, "Are you open?", **marks)
+        await page.until("document.getElementById('waterfall').ariaLabel.includes('Recognition: 300 ms')")
+        await call.say(*spoken_reply(1, "r1"))
+        await log(call, 1, "Are you open?", interrupted=False, **marks, audio_sent=650.0)
+        await page.until(f"{PLAYED} >= 80 && {LISTENING}")
+        await call.until_told("playback", "r1", 80.0)
+        shown = await page.evaluate("document.getElementById('transcript').innerText")
+        assert [line for line in shown.splitlines() if line] == ["You", "Are you open?", "Agent", "Yes."]
+        assert float(await page.evaluate("document.getElementById('playback').dataset.peak")) > 0.2
+        label = await page.evaluate("document.getElementById('waterfall').ariaLabel")
+        assert label.startswith("Answered after 650 ms. End of turn: 600 ms")
+        assert "650 ms" in await page.evaluate("document.getElementById('history').innerText")
+
+        await press(page, "call")
+        await page.until("document.body.dataset.state === 'idle'")
+        await call.until_told("over")
+        assert call.end_reason == "peer_gone"
+
+
+@on_loop
+async def test_an_interruption_silences_at_once_and_sets_the_unheard_text_apart(microphone: Path) -> None:
+    async with serving() as (server, service), chromium(microphone=microphone) as page:
+        await page.open(server.address)
+        await press(page, "call")
+        await page.until(LISTENING)
+        call = await service.first_call()
+        await ask(call, 1, "Tell me everything.")
+        await call.say(events.ReplyStarted(1, 1, "r1"), events.ReplyText(1, 1, "r1", "We open at eight. "))
+        for offset in range(250):  # ten seconds ahead
+            await call.say(
+                events.ReplyAudio(1, 1, "r1", np.full(960, 0.2, np.float32), 24_000, offset * 40.0)
+            )
+        await page.until(f"{PLAYED} > 200")
+
+        await call.say(events.PausePlayback(1, 1, "r1"))
+        await page.until("document.body.dataset.state === 'paused'")
+        paused_at = await page.evaluate(PLAYED)
+        await call.say(events.ResumePlayback(1, 1, "r1"))
+        await page.until(f"{PLAYED} > {paused_at} + 100")
+        await call.say(events.PausePlayback(1, 1, "r1"), events.ClearPlayback(1, 1, "r1"))
+        done = events.ReplyDone(1, 1, "r1", "interrupted", "We open at eight. We close at six.", "We open at")
+        await call.say(done)
+        await log(call, 1, "Tell me everything.", interrupted=True, commit=500.0, audio_sent=500.0)
+        await page.until("document.querySelector('#history .tag')")
+        assert (
+            await page.evaluate("document.querySelector('.unheard').innerText") == " eight. We close at six."
+        )
+        cut_at = await page.evaluate(PLAYED)
+        assert cut_at < 5000
+
+        await call.say(*spoken_reply(2, "r2"))
+        await page.until(f"{PLAYED} >= {cut_at} + 79")
+        await call.until_told("playback", "r2", 80.0)
+        assert await page.evaluate(PLAYED) == pytest.approx(cut_at + 80, abs=1)  # nothing left of the first
+
+
+@on_loop
+async def test_a_token_is_asked_for_and_kept(microphone: Path) -> None:
+    async with serving(auth_token=TOKEN) as (server, service), chromium(microphone=microphone) as page:
+        await page.open(server.address)
+        await press(page, "call")
+        await page.until(f"{NOTICE}.includes('asks for a token')")
+        await page.command("Input.insertText", text=TOKEN)
+        await press(page, "token")
+        await page.until(LISTENING)
+        assert len(service.opened) == 1
+        await page.open(f"{server.address}?token={TOKEN}")
+        assert "token" not in await page.evaluate("location.href")
+
+
+@on_loop
+async def test_errors_say_what_to_do(microphone: Path) -> None:
+    async with serving(max_calls=1) as (server, service), chromium(microphone=microphone) as page:
+        await page.open(server.address)
+        async with calling(server) as other:
+            await other.receive("session.created")
+            await press(page, "call")
+            await page.until(f"{NOTICE}.includes('All lines are busy')")
+        await service.opened[0].until_told("over")
+        await press(page, "call")
+        await page.until(LISTENING)
+        call = service.opened[-1]
+        await call.say(events.CallFailed(1, 1, "llm", "the language model ran out of memory"))
+        await page.until(f"{NOTICE}.includes('ran out of memory')")
+        call.hang_up("goodbye")
+        await page.until(f"{NOTICE}.includes('You both said goodbye')")
+        await press(page, "call")
+        await page.until(LISTENING)
+        await page.evaluate("document.getElementById('notice-close').click()")
+        await server.stop()
+        await page.until(f"{NOTICE}.includes('The server was stopped')")
+        await press(page, "call")
+        await page.until(f"{NOTICE}.includes('The server does not answer')")
+
+
+@pytest.mark.parametrize(
+    ("device", "allowed", "says"),
+    [(False, True, "No microphone found"), (True, False, "microphone is blocked")],
+)
+@on_loop
+async def test_no_microphone_no_call(microphone: Path, device: bool, allowed: bool, says: str) -> None:
+    async with serving() as (server, service):
+        source = microphone if device else None
+        async with chromium(microphone=source, allow_microphone=allowed) as page:
+            await page.open(server.address)
+            await press(page, "call")
+            await page.until(f"{NOTICE}.includes('{says}')")
+        assert not service.opened
