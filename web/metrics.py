@@ -18,8 +18,10 @@ from prometheus_client import (
     Histogram,
     generate_latest,
 )
+from websockets.http11 import Request, Response
 
-CONTENT_TYPE = CONTENT_TYPE_LATEST
+from web.routes import Admission, Routes, respond
+
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
@@ -64,7 +66,7 @@ class Metrics:
         self._observe_language(record)
 
     def exposition(self) -> bytes:
-        """Everything in Prometheus' text format, to be served with CONTENT_TYPE."""
+        """Everything in Prometheus' text format."""
         return generate_latest(self._registry)
 
     def _observe_answer(self, record: Mapping[str, Any]) -> None:
@@ -89,3 +91,12 @@ class Metrics:
 
     def _counter(self, name: str, about: str, *labels: str) -> Counter:
         return Counter(f"rejoinder_{name}", about, labels, registry=self._registry)
+
+
+def mount(routes: Routes, metrics: Metrics, admit: Admission) -> None:
+    """Add `/metrics`, for those whom `admit` lets in."""
+
+    async def expose(request: Request) -> Response:
+        return admit(request) or respond(metrics.exposition(), CONTENT_TYPE_LATEST)
+
+    routes.page("/metrics", expose)

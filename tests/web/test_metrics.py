@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from http import HTTPStatus
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
 
-from web.metrics import Metrics
+from web.metrics import Metrics, mount
+from web.routes import Routes, respond_text
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
@@ -91,3 +96,23 @@ def test_running_calls_are_asked_when_they_are_shown() -> None:
     assert samples(metrics)["rejoinder_calls_running",] == 1
     calls[0] = 3
     assert samples(metrics)["rejoinder_calls_running",] == 3
+
+
+def test_the_page_is_for_those_who_are_let_in() -> None:
+    def admit(request: Request) -> Response | None:
+        known = request.headers.get("Authorization") == "Bearer sesame"
+        return None if known else respond_text("who are you?", status=HTTPStatus.UNAUTHORIZED)
+
+    routes = Routes()
+    mount(routes, Metrics(), admit)
+
+    def get(headers: Headers) -> Response:
+        response = asyncio.run(routes.answer(Request("/metrics", headers)))
+        assert response is not None
+        return response
+
+    assert get(Headers()).status_code == 401
+    page = get(Headers(Authorization="Bearer sesame"))
+    assert page.status_code == 200
+    assert page.headers["Content-Type"].startswith("text/plain; version=")
+    assert b"rejoinder_calls_running 0.0" in (page.body or b"")
