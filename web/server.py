@@ -14,7 +14,8 @@ from websockets.typing import Subprotocol
 
 from pipeline.config import Settings
 from pipeline.service import Service
-from web import assets, health
+from pipeline.tracing import Tracing
+from web import assets, health, metrics
 from web.auth import Gate
 from web.realtime.connection import RealtimeFrontEnd
 from web.routes import Routes, respond_text
@@ -34,11 +35,14 @@ class Server:
     """Listens from `start` on; takes calls from `open` on; `stop` ends both and the service with them."""
 
     def __init__(self, settings: Settings) -> None:
+        """Raises pipeline.tracing.TracingUnavailable."""
         self.switchboard = Switchboard()
         self._settings = settings
         token = settings.auth_token.get_secret_value() if settings.auth_token else None
         self.gate = Gate(token, settings.allow_unauthenticated, settings.allowed_origins)
         self.routes = Routes()
+        self._metrics = metrics.Metrics(lambda: self.switchboard.running)
+        self._tracing = Tracing.from_environment()
         self.port = settings.port
         """The port it listens on; once started, also when any free one was asked for."""
         self._listener: Listener | None = None
@@ -72,7 +76,10 @@ class Server:
         return f"http://{name}:{self.port}/"
 
     def open(self, service: Service) -> None:
-        """The models are loaded: take calls."""
+        """The models are loaded: take calls, and observe their turns."""
+        service.listeners.append(self._metrics.observe)
+        if self._tracing is not None:
+            service.listeners.append(self._tracing.observe)
         self.switchboard.service = service
 
     async def stop(self) -> None:
@@ -87,6 +94,7 @@ class Server:
     def _mount(self) -> None:
         realtime = RealtimeFrontEnd(self.switchboard, send_timeout=self._settings.send_timeout_seconds)
         self.routes.socket("/v1/realtime", realtime.handle, admit=self._admit_client, protocols=("realtime",))
+        metrics.mount(self.routes, self._metrics, self._admit_client)
         health.mount(self.routes, self.switchboard)
         assets.mount(self.routes)
 

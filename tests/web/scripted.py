@@ -118,6 +118,7 @@ class ScriptedService:
         self.settings = settings
         self.opened: list[ScriptedCall] = []
         self._opened = asyncio.Event()
+        self.listeners: list[Callable[[dict[str, Any]], None]] = []
         self.closed = False
 
     @property

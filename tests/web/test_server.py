@@ -116,6 +116,18 @@ async def test_ready_only_once_the_models_are_loaded() -> None:
         assert (answer.status_code, answer.json()) == (200, {"ready": True, "calls": 1, "max_calls": 3})
 
 
+@on_loop
+async def test_metrics_count_the_turns_and_the_calls() -> None:
+    async with serving(auth_token=TOKEN) as (server, service):
+        assert (await fetch(server, "/metrics")).status_code == 401
+        for listener in service.listeners:
+            listener({"turn": 1, "agent": "support", "durations": {"voice_to_voice": 700.0}})
+        answer = await fetch(server, "/metrics", Authorization=f"Bearer {TOKEN}")
+        assert answer.headers["content-type"].startswith("text/plain")
+        assert "rejoinder_calls_running 0.0" in answer.text
+        assert 'rejoinder_turn_duration_seconds_count{stage="voice_to_voice"} 1.0' in answer.text
+
+
 # ---- admission
 
 

@@ -10,6 +10,7 @@ from pipeline.agent import AgentError
 from pipeline.catalogue import ArtifactUnavailable
 from pipeline.config import Settings
 from pipeline.service import Service
+from pipeline.tracing import TracingUnavailable
 from web.commands.output import clear_errors, errors
 from web.options import with_settings
 from web.server import CannotListen, Server
@@ -18,7 +19,7 @@ from web.server import CannotListen, Server
 @with_settings
 def serve(settings: Settings) -> None:
     """Listen at once, load the models, take calls; Ctrl-C or SIGTERM ends the calls and stops."""
-    with clear_errors(CannotListen, AgentError, ArtifactUnavailable):
+    with clear_errors(CannotListen, AgentError, ArtifactUnavailable, TracingUnavailable):
         asyncio.run(_serve(settings))
 
 

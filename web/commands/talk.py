@@ -18,6 +18,7 @@ from pipeline.audio import Audio, StreamResampler, mix_to_mono
 from pipeline.catalogue import ArtifactUnavailable
 from pipeline.config import Settings
 from pipeline.service import Service
+from pipeline.tracing import TracingUnavailable
 from web.commands.output import clear_errors, console, errors, print_json
 from web.options import with_settings
 from web.server import CannotListen, Server
@@ -40,6 +41,16 @@ class UnusableRecording(Exception):
     """A file that cannot be spoken, or cannot be written; the message says which and why."""
 
 
+_EXPECTED = (
+    UnusableRecording,
+    TalkError,
+    CannotListen,
+    AgentError,
+    ArtifactUnavailable,
+    TracingUnavailable,
+)
+
+
 @with_settings
 def talk(
     settings: Settings,
@@ -48,8 +59,7 @@ def talk(
     as_json: Json = False,
     save: Save = None,
 ) -> None:
-    expected = (UnusableRecording, TalkError, CannotListen, AgentError, ArtifactUnavailable)
-    with clear_errors(*expected):
+    with clear_errors(*_EXPECTED):
         recordings = [(file, read_recording(file)) for file in files]
         if save is not None and not save.parent.is_dir():
             raise UnusableRecording(f"there is no folder {save.parent}")
