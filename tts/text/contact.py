@@ -1,0 +1,176 @@
+"""E-mail addresses, web addresses, files and paths, phone numbers and other long digit groups."""
+
+import re
+
+from tts.text.codes import letters, spell_mixed
+from tts.text.lexicon import Lexicon
+from tts.text.numbers import cardinal, one_by_one
+from tts.text.rules import Rule, rule, word_before
+
+_SPELLED_ENDINGS = frozenset(
+    "us uk io ai tv de fr es it nl eu au ca ch jp cn br ru se fi dk pl ie nz za kr uy pt cz gr hu fm gg ly id hk".split()
+)
+_PLAIN_ENDINGS = (
+    "com|org|net|edu|gov|mil|int|info|biz|app|dev|shop|store|online|tech|cloud|site|blog|live|news|xyz"
+)
+_ENDINGS = rf"(?:{_PLAIN_ENDINGS}|{'|'.join(sorted(_SPELLED_ENDINGS))}|co|me|in|at|be|no|so|cc|to)"
+_FILE_TYPES = (
+    "pdf|docx?|xlsx?|pptx?|txt|csv|json|ya?ml|toml|xml|html?|css|jsx?|tsx?|py|rb|go|rs|java|cpp|sh|exe|zip|gz|tar"
+    "|png|jpe?g|gif|svg|mp[34]|wav|mov|log|ini|conf|cfg|md|sql|bat|dmg|iso"
+)
+_SAID_TYPES = frozenset("exe zip tar gif log ini java conf com wav go sh bat json".split())
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_MOST_PATH_PARTS = 3
+
+
+def _chunk(text: str, lexicon: Lexicon) -> str:
+    """One run of letters and digits of an address: a word when it can be one, else spelled."""
+    return spell_mixed(text, lexicon)
+
+
+_NAMES = re.compile(r"[^\W_]{1,80}|[._+\-/~@:=&%#]")
+
+
+def _spelled(text: str, lexicon: Lexicon) -> str:
+    """An address with its marks in words."""
+    marks = {
+        ".": lexicon.dot,
+        "_": lexicon.underscore,
+        "-": lexicon.dash,
+        "+": lexicon.plus,
+        "/": lexicon.slash,
+        "@": lexicon.at,
+        "~": "tilde",
+        ":": "colon" if lexicon.code == "en" else "",
+        "=": lexicon.equals,
+    }
+    return " ".join(
+        filter(
+            None,
+            (
+                marks.get(part, "") if not part[0].isalnum() else _chunk(part, lexicon)
+                for part in _NAMES.findall(text)
+            ),
+        )
+    )
+
+
+def host(name: str, lexicon: Lexicon) -> str:
+    """A domain name in words, short country endings spelled."""
+    labels = name.split(".")
+    said = [
+        letters(label.upper()) if place and label.lower() in _SPELLED_ENDINGS else _spelled(label, lexicon)
+        for place, label in enumerate(labels)
+    ]
+    return f" {lexicon.dot} ".join(said)
+
+
+def _email(match: re.Match[str], lexicon: Lexicon) -> str:
+    return f"{_spelled(match['local'], lexicon)} {lexicon.at} {host(match['host'], lexicon)}"
+
+
+def _url(match: re.Match[str], lexicon: Lexicon) -> str:
+    """The host and a short path; scheme, ``www``, query and fragment are not said."""
+    words = host(match["host"], lexicon)
+    if match["port"]:
+        words += f" port {one_by_one(match['port'], lexicon.code)}"
+    path = re.split(r"[?#]", match["path"] or "", maxsplit=1)[0].strip("/")
+    segments = path.split("/") if path else []
+    if len(segments) <= _MOST_PATH_PARTS and len(path) <= 60:
+        words += "".join(f" {lexicon.slash} {_spelled(segment, lexicon)}" for segment in segments)
+    return " ".join(words.split())
+
+
+def _file(match: re.Match[str], lexicon: Lexicon) -> str:
+    kind = match["kind"]
+    said = kind.lower() if kind.lower() in _SAID_TYPES else letters(kind.upper())
+    return f"{_spelled(match['name'], lexicon)} {lexicon.dot} {said}"
+
+
+def _path(match: re.Match[str], lexicon: Lexicon) -> str:
+    return _spelled(match[0].replace("\\", "/"), lexicon)
+
+
+def _phone(match: re.Match[str], lexicon: Lexicon) -> str:
+    """Digits one by one, groups kept apart; ``800`` as callers know it."""
+    groups = re.findall(r"\d+", match["digits"])
+    if lexicon.code == "en" and "800" in groups[:2] and len(groups) >= 3:
+        said = ["eight hundred" if group == "800" else one_by_one(group) for group in groups]
+    else:
+        said = [one_by_one(group, lexicon.code) for group in groups]
+    words = ", ".join(said)
+    if match["digits"].startswith("+"):
+        words = f"{lexicon.plus} {words}"
+    if match["ext"]:
+        words += f", extension {one_by_one(match['ext'])}"
+    return words
+
+
+def _groups(match: re.Match[str], lexicon: Lexicon) -> str:
+    return ", ".join(one_by_one(group, lexicon.code) for group in re.findall(r"\d+", match[0]))
+
+
+def _emergency(match: re.Match[str], lexicon: Lexicon) -> str | None:
+    return one_by_one(match[0]) if word_before(match) in ("call", "dial", "dialing", "calling") else None
+
+
+def _around_the_clock(match: re.Match[str], lexicon: Lexicon) -> str:
+    return f"{cardinal(24)} {cardinal(7)}"
+
+
+_EXT = r"(?:,?\s?(?:ext|extension|x)\.?\s?(?P<ext>\d{1,6}))?"
+
+CONTACT: list[Rule] = [
+    rule(
+        rf"(?:mailto:)?(?P<local>[A-Za-z0-9][\w.+%-]{{0,63}})@(?P<host>{_LABEL}(?:\.{_LABEL}){{1,5}})",
+        _email,
+    ),
+    rule(
+        rf"(?:https?|ftp|wss?)://(?:www\.)?(?P<host>{_LABEL}(?:\.{_LABEL}){{0,6}})(?::(?P<port>\d{{1,5}}))?"
+        r"(?P<path>[/?\#](?:[^\s<>\"']{0,500}[^\s<>\"'.,;:!?)\]])?)?",
+        _url,
+        "letter",
+    ),
+    rule(
+        rf"(?:www\.(?P<host>{_LABEL}(?:\.{_LABEL}){{1,5}}))(?P<port>)"
+        r"(?P<path>[/?\#](?:[^\s<>\"']{0,500}[^\s<>\"'.,;:!?)\]])?)?",
+        _url,
+        "letter",
+    ),
+    rule(
+        rf"(?P<host>(?:{_LABEL}\.){{1,4}}{_ENDINGS})\b(?![.@-]\w)(?::(?P<port>\d{{1,5}}))?"
+        r"(?P<path>/(?:[^\s<>\"']{0,500}[^\s<>\"'.,;:!?)\]])?)?",
+        _url,
+        flags=re.IGNORECASE,
+    ),
+    rule(
+        rf"(?P<name>[A-Za-z0-9_][\w.-]{{0,60}})\.(?P<kind>{_FILE_TYPES})\b(?!\.\w)",
+        _file,
+        flags=re.IGNORECASE,
+    ),
+    rule(r"(?:~|\.{1,2})?(?:/[\w.+-]{0,60}[\w+-]){2,12}/?(?!\w)|~/[\w.-]{1,60}", _path, "mark"),
+    rule(r"/(?:etc|usr|var|home|tmp|opt|bin|dev)\b", _path, "mark"),
+    rule(r"[A-Za-z]:\\[\w.+\\-]{0,120}\w", _path, "letter"),
+]
+
+PHONES: list[Rule] = [
+    rule(
+        r"(?P<digits>\+\d{1,3}(?:[\s.-]?\(?\d{1,5}\)?){1,6})(?![\w-])" + _EXT,
+        _phone,
+        "mark",
+    ),
+    rule(
+        r"(?P<digits>(?:1[\s.-])?\(\d{3}\)\s?\d{3}[\s.-]\d{4})(?![\w-])" + _EXT,
+        _phone,
+    ),
+    rule(
+        r"(?P<digits>(?:1[\s.-])?\d{3}[\s.-]\d{3}[\s.-]\d{4})(?![\w-])" + _EXT,
+        _phone,
+        "digit",
+    ),
+    rule(r"(?P<digits>\d{3}-\d{4})(?![\w-])" + _EXT, _phone, "digit"),
+    rule(r"\d{1,6}(?:-\d{1,6}){2,6}(?![\w-])", _groups, "digit"),
+    rule(r"\d{4}(?:[ ]\d{4}){2,4}(?![\w-])", _groups, "digit"),
+    rule(r"\d{5}-\d{4}(?![\w-])", _groups, "digit"),
+    rule(r"(?:911|999|112|411|988)(?![\w-])", _emergency, "digit", english=True),
+]
