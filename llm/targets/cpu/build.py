@@ -1,0 +1,113 @@
+"""Builds the C++ kernel once for this machine and loads it.
+
+The library is cached under a key of everything that decides its bytes: the sources, the flags, the compiler,
+torch and Python. Two processes may ask at once; one builds, the other waits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import torch
+from filelock import FileLock
+from platformdirs import user_cache_path
+
+SOURCES = Path(__file__).parent / "kernel"
+MODULE = "rejoinder_kernel"
+FLAGS = (
+    "-std=c++17",
+    "-O3",
+    # A product and a sum are contracted where the source says so and nowhere else: bits must not depend on
+    # how a loop was compiled.
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fvisibility=hidden",
+)
+
+_loaded: dict[str, ModuleType] = {}
+
+
+class CompilerMissing(RuntimeError):
+    """There is no C++ compiler, or it cannot build the kernel. The torch engine runs without one."""
+
+
+def ensure_built(
+    *, cache: Path | None = None, progress: Callable[[str], None] = lambda message: None
+) -> ModuleType:
+    """The kernel's module, built first if it is not in `cache` (default: the user's cache folder) yet.
+
+    `progress` is told in a sentence when a build starts; it takes about half a minute. Raises `CompilerMissing`.
+    """
+    folder = (cache or user_cache_path("rejoinder")) / "kernels" / _key()
+    if str(folder) not in _loaded:
+        library = folder / f"{MODULE}.so"
+        if not library.exists():
+            _build(folder, progress)
+        _loaded[str(folder)] = _load(library)
+    return _loaded[str(folder)]
+
+
+def _key() -> str:
+    digest = hashlib.sha256()
+    for source in sorted(SOURCES.iterdir()):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    facts = (*FLAGS, _compiler_version(), torch.__version__, sys.version, platform.machine())
+    digest.update("\n".join(facts).encode())
+    return digest.hexdigest()[:16]
+
+
+def _compiler() -> str:
+    return os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++") or ""
+
+
+def _compiler_version() -> str:
+    if not _compiler():
+        return "none"
+    run = subprocess.run([_compiler(), "--version"], capture_output=True, text=True, check=False)
+    return run.stdout.splitlines()[0] if run.stdout else "none"
+
+
+def _build(folder: Path, progress: Callable[[str], None]) -> None:
+    if not _compiler():
+        raise CompilerMissing("no C++ compiler was found: install g++, or use the torch engine")
+    from torch.utils import cpp_extension
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")):
+        library = folder / f"{MODULE}.so"
+        if library.exists():
+            return
+        progress("building the language model's kernel for this machine (once)")
+        workspace = folder / "build"
+        workspace.mkdir(exist_ok=True)
+        try:
+            cpp_extension.load(
+                name=MODULE,
+                sources=[str(source) for source in sorted(SOURCES.glob("*.cpp"))],
+                extra_cflags=list(FLAGS),
+                build_directory=str(workspace),
+                is_python_module=False,
+                is_standalone=False,
+            )
+        except (RuntimeError, OSError) as error:
+            raise CompilerMissing(f"the kernel could not be built with {_compiler()}: {error}") from error
+        (workspace / f"{MODULE}.so").replace(library)
+        shutil.rmtree(workspace, ignore_errors=True)
+
+
+def _load(library: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(MODULE, library)
+    if spec is None or spec.loader is None:
+        raise CompilerMissing(f"{library} cannot be loaded; delete it and start again")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

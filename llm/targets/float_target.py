@@ -1,0 +1,204 @@
+"""The torch target in floats: bf16 on a GPU with a static cache, float32 as the reference everything is held to.
+
+Matrix products of different widths may round differently, so rows are not exact (`exact_rows` is false) and
+`margin` says how far two logits were seen to move against each other; verification guards near ties by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_attention, silu
+
+from llm.checkpoints import Checkpoint, Weight
+from llm.targets.base import ContextFull, Logits, NonFiniteLogits
+from llm.targets.rotary import angles, rotate
+
+BLOCK = 256
+"""Rows of one pass at most; longer prefills are cut."""
+
+GRAPH_WIDTHS = 16
+"""On a GPU, passes up to this width run as recorded graphs: they are bound by launches."""
+
+
+class FloatTarget:
+    """Weights dequantised to `dtype` on `device`; one static cache [context] a call."""
+
+    exact_rows = False
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        *,
+        context: int,
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
+        threads: int = 1,
+    ) -> None:
+        self.config = checkpoint.config
+        self.name = f"{checkpoint.name} (torch {str(dtype).removeprefix('torch.')} on {device})"
+        self.vocabulary = self.config.vocabulary
+        self.context = context
+        self.threads = threads
+        self.dtype, self.device = dtype, torch.device(device)
+        self.weights = _move(checkpoint, dtype, self.device)
+        self.cosines, self.sines = (table.to(self.device) for table in angles(self.config, context))
+        self.step = torch.compile(self.forward, mode="reduce-overhead") if device != "cpu" else self.forward
+        self.margin = self._calibrate()
+
+    def open(self) -> FloatCache:
+        return FloatCache(self)
+
+    @torch.no_grad()
+    def forward(
+        self, ids: torch.Tensor, positions: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, rows: int
+    ) -> torch.Tensor:
+        """Logits float32 [rows, vocabulary] of the last rows; writes keys and values at `positions`.
+
+        `keys`, `values`: [layers, key-value heads, context, head_size]. All of the context is attended under
+        a mask, so that shapes, and with them a recorded graph, depend on the width alone.
+        """
+        c = self.config
+        hidden = embedding(ids, self.weights["embedding"])
+        cosines, sines = self.cosines[positions], self.sines[positions]
+        visible = torch.arange(keys.shape[2], device=self.device) <= positions[:, None]
+        for number, layer in enumerate(self.weights["layers"]):
+            normed = rms_norm(hidden, (c.hidden,), layer["attention_norm"], c.norm_epsilon)
+            query = self._heads(layer, "query", normed, c.heads)
+            key = self._heads(layer, "key", normed, c.key_value_heads)
+            value = linear(normed, layer["value"], layer["value_bias"]).view(
+                -1, c.key_value_heads, c.head_size
+            )
+            query = rotate(query.float(), cosines, sines).to(self.dtype)
+            key = rotate(key.float(), cosines, sines).to(self.dtype)
+            keys[number].index_copy_(1, positions, key.transpose(0, 1))
+            values[number].index_copy_(1, positions, value.transpose(0, 1))
+            attended = scaled_dot_product_attention(
+                query.transpose(0, 1)[None],
+                keys[number][None],
+                values[number][None],
+                visible,
+                enable_gqa=True,
+            )
+            flat = attended[0].transpose(0, 1).reshape(len(ids), -1)
+            hidden = hidden + linear(flat, layer["attention_output"])
+            normed = rms_norm(hidden, (c.hidden,), layer["feed_forward_norm"], c.norm_epsilon)
+            gated = silu(linear(normed, layer["gate"])) * linear(normed, layer["up"])
+            hidden = hidden + linear(gated, layer["down"])
+        last = rms_norm(hidden[len(ids) - rows :], (c.hidden,), self.weights["final_norm"], c.norm_epsilon)
+        return linear(last, self.weights["head"]).float()
+
+    def _heads(self, layer: dict[str, Any], role: str, normed: torch.Tensor, count: int) -> torch.Tensor:
+        heads = linear(normed, layer[role], layer[f"{role}_bias"]).view(-1, count, self.config.head_size)
+        norm = layer.get(f"{role}_norm")
+        if norm is None:
+            return heads
+        return rms_norm(heads, (self.config.head_size,), norm, self.config.norm_epsilon)
+
+    def _calibrate(self) -> float:
+        """Twice the largest move between two logits of a row read alone and in a block, over a probe text."""
+        ids = [(31 * i + 7) % self.vocabulary for i in range(min(32, self.context))]
+        block, alone = self.open(), self.open()
+        together = block.extend(ids, len(ids))
+        apart = np.concatenate([alone.extend([token], 1) for token in ids])
+        moves = together - apart
+        block.close()
+        alone.close()
+        return 2 * float((moves.max(axis=1) - moves.min(axis=1)).max())
+
+
+class FloatCache:
+    """One call's static cache; see `llm.targets.base.Cache`."""
+
+    def __init__(self, target: FloatTarget) -> None:
+        c = target.config
+        shape = (c.layers, c.key_value_heads, target.context, c.head_size)
+        self._target = target
+        self._keys = torch.zeros(shape, dtype=target.dtype, device=target.device)
+        self._values = torch.zeros_like(self._keys)
+        self._length = 0
+        self._closed = False
+
+    @property
+    def length(self) -> int:
+        return self._length
+
+    @property
+    def memory(self) -> int:
+        return 2 * self._keys.nbytes
+
+    def extend(self, ids: Sequence[int], rows: int) -> Logits:
+        check_extend(self._closed, self._length, ids, rows, self._target.context, self._target.vocabulary)
+        pieces = []
+        for start in range(0, len(ids), BLOCK):
+            block = ids[start : start + BLOCK]
+            wanted = min(len(block), max(0, rows - (len(ids) - start - len(block))))
+            pieces.append(self._pass(block, self._length + start, wanted))
+        logits: Logits = np.concatenate(pieces)
+        if not np.isfinite(logits).all():
+            raise NonFiniteLogits(f"{self._target.name} gave a logit that is not finite")
+        self._length += len(ids)
+        return logits
+
+    def _pass(self, ids: Sequence[int], position: int, rows: int) -> Logits:
+        target = self._target
+        step = target.step if len(ids) <= GRAPH_WIDTHS else target.forward
+        logits = step(
+            torch.tensor(ids, device=target.device),
+            torch.arange(position, position + len(ids), device=target.device),
+            self._keys,
+            self._values,
+            rows,
+        )
+        result: Logits = logits.cpu().numpy()
+        return result
+
+    def truncate(self, length: int) -> None:
+        check_truncate(length, self._length)
+        self._length = length
+
+    def close(self) -> None:
+        self._closed = True
+        self._length = 0
+        self._keys = self._values = torch.empty(0)
+
+
+def check_extend(
+    closed: bool, length: int, ids: Sequence[int], rows: int, context: int, vocabulary: int
+) -> None:
+    """The border of every `Cache.extend`; see there for what is raised."""
+    if closed:
+        raise ValueError("the cache is closed")
+    if not len(ids) or not 0 <= rows <= len(ids):
+        raise ValueError(f"cannot give {rows} rows of {len(ids)} ids")
+    if length + len(ids) > context:
+        raise ContextFull(f"{len(ids)} ids after {length} do not fit into a context of {context}")
+    if min(ids) < 0 or max(ids) >= vocabulary:
+        raise ValueError(f"a token id is outside the vocabulary of {vocabulary}: {min(ids)} to {max(ids)}")
+
+
+def check_truncate(length: int, present: int) -> None:
+    """The border of every `Cache.truncate`."""
+    if not 0 <= length <= present:
+        raise ValueError(f"cannot truncate {present} positions to {length}")
+
+
+def _move(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
+    def move(value: Any) -> torch.Tensor | None:
+        if value is None:
+            return None
+        array = value.dequantise() if isinstance(value, Weight) else value
+        return torch.tensor(array).to(device=device, dtype=dtype)
+
+    table = move(checkpoint.embedding)
+    return {
+        "embedding": table,
+        "head": table if checkpoint.head is checkpoint.embedding else move(checkpoint.head),
+        "final_norm": move(checkpoint.final_norm),
+        "layers": [
+            {role: move(getattr(layer, role)) for role in layer.__slots__} for layer in checkpoint.layers
+        ],
+    }
