@@ -45,7 +45,7 @@ class Service:
         self.listeners: list[Callable[[dict[str, Any]], None]] = [latency_log.append]
         self._agent = agent
         self._agents = {agent.name: agent}
-        self._latency_log = latency_log
+        self.latency_log = latency_log
         self._lines = _Lines()
 
     @classmethod
@@ -116,14 +116,18 @@ class Service:
             max_seconds=self.settings.max_call_seconds,
         )
 
+    async def no_calls(self) -> None:
+        """Wait until no call is running."""
+        await self._lines.all_free()
+
     async def close(self) -> None:
         """End all calls, wait for them, and close what was opened."""
         self.ready = False
         for call in self._lines.calls():
             call.hang_up("shutdown")
-        await self._lines.all_free()
+        await self.no_calls()
         await asyncio.to_thread(self.stages.workers.close)
-        await asyncio.to_thread(self._latency_log.close)
+        await asyncio.to_thread(self.latency_log.close)
 
     def _choose(self, name: str) -> Agent:
         """Clients name agents, never files."""

@@ -92,6 +92,22 @@ class TalkClient:
         await self._until(lambda: len(self.turns) > before and self._settled, patience, problem)
         return self.turns[before:]
 
+    async def interrupt(self, recording: Audio, after: float, patience: float = 60.0) -> None:
+        """Beside a running `say`: wait until `after` seconds of the next reply have been played, then speak
+        over it.
+
+        Raises TalkError when that never comes.
+        """
+        loop = asyncio.get_running_loop()
+        before = self._speaker.item
+
+        def playing() -> bool:
+            return self._speaker.item != before and self._speaker.played_ms(loop.time()) >= after * 1000
+
+        await self._until(playing, patience, "no reply came to speak over")
+        self._unsent = recording
+        self._silent_frames = 0
+
     @property
     def _settled(self) -> bool:
         """The recording is over, nobody speaks, and every turn that was committed is answered."""

@@ -1,0 +1,67 @@
+"""One real server with the real default models, on a real socket, for all tests of whole calls."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from pipeline.config import load
+from pipeline.latency_log import LatencyLog
+from pipeline.service import Service
+from web.server import Server
+
+
+@dataclass(frozen=True)
+class LiveServer:
+    """`url`: the page's address. `log`: its latency log."""
+
+    url: str
+    log: LatencyLog
+    service: Service
+    loop: asyncio.AbstractEventLoop
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All turns of the latency log once no call is running any more."""
+        asyncio.run_coroutine_threadsafe(self.service.no_calls(), self.loop).result(30)
+        self.log.flush()
+        return self.log.recent()
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """The service as `rejoinder serve` runs it, on a free port of the loopback interface."""
+    log_file = tmp_path_factory.mktemp("live") / "latency.db"
+    started: Future[LiveServer] = Future()
+    stop = asyncio.Event()
+
+    async def serve() -> None:
+        settings = load({"port": 0, "latency_log": log_file})
+        server = Server(settings)
+        await server.start()
+        service = await Service.start(settings)
+        server.open(service)
+        loop = asyncio.get_running_loop()
+        started.set_result(LiveServer(server.address, service.latency_log, service, loop))
+        await stop.wait()
+        await server.stop()
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        except BaseException as error:
+            if not started.done():
+                started.set_exception(error)
+            raise
+
+    thread = threading.Thread(target=run, name="live-server")
+    thread.start()
+    server = started.result()
+    yield server
+    server.loop.call_soon_threadsafe(stop.set)
+    thread.join()
