@@ -79,6 +79,9 @@ class Switchboard:
             raise CallRefused("shutting_down", "the service is shutting down")
         if self.service is None or not self.service.ready:
             raise CallRefused("not_ready", "the models are still loading; try again in a few seconds")
+        limit = self.service.settings.max_calls
+        if self.running >= limit:  # the service counts calls only once they run
+            raise CallRefused("too_many_calls", f"all {limit} lines are busy (max_calls)")
         try:
             return self.service.call(peer, agent=agent, origin=origin, caller=caller, variables=variables)
         except CallsBusy as busy:
