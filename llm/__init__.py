@@ -1,1 +1,1 @@
-"""Answering: targets, drafters, exact verification, the cache kept across turns, sentences. Text in, text out."""
+"""Answering: targets, drafters, exact verification, the cache kept across turns, sentences."""

@@ -83,9 +83,9 @@ class Generation:
                 logits = self._pass(block, len(draft.ids) + 1)
                 # Commit, token by token, so that an end inside the block is an end.
                 yield from self._commit(draft, logits, guarded=self.margin > 0.0 and len(block) > 1)
-                # Learn, and forget what was rejected.
+                # Learn, and forget what was rejected. The token committed last is always still to be read.
                 self.proposer.learn(ids[before:])
-                self.cache.keep_prefix(ids)
+                self.cache.keep_prefix(ids[:-1])
         finally:
             self.cache.keep_prefix(ids)
 
@@ -144,7 +144,8 @@ class Generation:
         """The next token's logits from a pass of one row, which is what plain decoding would have seen."""
         self.stats.guard_count += 1
         self.cache.truncate(len(self.state.ids) - 1)
-        return self._pass(self.state.ids[-1:], 1)[0]
+        row: LogitsRow = self._pass(self.state.ids[-1:], 1)[0]
+        return row
 
     def _judge(self, row: LogitsRow, draft: Draft, i: int) -> Verdict:
         state = self.state

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def read_vocabulary(path: Path) -> Vocabulary:
         if i is not None
     }
     return Vocabulary(
-        json.loads(bpe.to_str()),
+        bpe.to_str(),
         special,
         end_ids(special, declared),
         len(pieces),

@@ -43,6 +43,7 @@ FREE_DRAFTERS = ("reply", "phrase", "suffix", "lookup")
 
 _WARM_UP_WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 _WARM_UP_CONTEXT = 128
+_WARM_UP_ROUNDS = 4
 _UNMEASURED_COSTS = {1: 1.0, 2: 1.05, 4: 1.2, 8: 1.75, 16: 3.0}
 
 
@@ -116,7 +117,7 @@ class LanguageModel:
         try:
             context = min(_WARM_UP_CONTEXT, self.target.context // 2)
             cache.extend([0] * context, 0)
-            seconds = {width: self._pass_seconds(cache, context, width) for width in _WARM_UP_WIDTHS}
+            seconds = self._pass_seconds(cache, context)
         finally:
             cache.close()
         if min(seconds.values()) > 0.0:
@@ -129,13 +130,14 @@ class LanguageModel:
         """The id sequences that spell each word, at the beginning of a text and after a space."""
         return tuple(self.tokenizer.encode(spelled) for word in words for spelled in (word, f" {word}"))
 
-    def _pass_seconds(self, cache: Cache, context: int, width: int) -> float:
-        """The quickest of three: the machine may be busy with something else, never less than idle."""
-        quickest = float("inf")
-        for _ in range(3):
-            with self._passes.held():
-                before = self.clock()
-                cache.extend([0] * width, width)
-                quickest = min(quickest, self.clock() - before)
-            cache.truncate(context)
+    def _pass_seconds(self, cache: Cache, context: int) -> dict[int, float]:
+        """The quickest of several, in turns: at times the machine is busy with something else."""
+        quickest = dict.fromkeys(_WARM_UP_WIDTHS, float("inf"))
+        for _ in range(_WARM_UP_ROUNDS):
+            for width in _WARM_UP_WIDTHS:
+                with self._passes.held():
+                    before = self.clock()
+                    cache.extend([0] * width, width)
+                    quickest[width] = min(quickest[width], self.clock() - before)
+                cache.truncate(context)
         return quickest

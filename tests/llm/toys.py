@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from llm.noise import Purpose, SeededNoise
 from llm.targets.base import Logits
 from llm.tokenizer import Tokenizer, Vocabulary
 
@@ -116,17 +116,6 @@ def byte_tokenizer() -> Tokenizer:
         "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
         "model": {"type": "BPE", "vocab": _bytes_of_characters(), "merges": []},
     }
-    return Tokenizer(Vocabulary(bpe, {"<|im_end|>": END, "<|im_start|>": BEGIN}, (END,), 258, None))
-
-
-__all__ = [
-    "BEGIN",
-    "END",
-    "Purpose",
-    "SeededNoise",
-    "ToyCache",
-    "ToyTarget",
-    "byte_tokenizer",
-    "random_rows",
-    "scripted_rows",
-]
+    return Tokenizer(
+        Vocabulary(json.dumps(bpe), {"<|im_end|>": END, "<|im_start|>": BEGIN}, (END,), 258, None)
+    )

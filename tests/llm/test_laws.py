@@ -1,0 +1,263 @@
+"""Exactness without statistics: every way the draws can go, summed, is the target's joint law to 1e-12.
+
+And mutants: published mistakes of other implementations, each of which this test must catch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from llm.drafters.base import Draft, ReplyState
+from llm.engine import Generation
+from llm.noise import Noise, Purpose
+from llm.processors import Law, Processors
+from llm.sampling import Sampling
+from llm.verify import Coupled, Rejection, Relaxed, Verdict, Verifier
+from tests.llm.harness import BranchingNoise, Guess, drawn, generation, nothing
+from tests.llm.toys import random_rows
+
+VOCABULARY = 3
+PROMPT = (0, 1)
+TARGET = random_rows(VOCABULARY, seed=4, sharpness=1.2, memory=3)
+SAMPLINGS = {
+    "plain": Sampling(temperature=1.0, max_tokens=3),
+    "sharp": Sampling(temperature=0.3, max_tokens=3),
+    "hot, cut": Sampling(temperature=1.7, top_k=2, max_tokens=3),
+    "nucleus": Sampling(temperature=1.0, top_p=0.8, max_tokens=3),
+    "penalised": Sampling(
+        temperature=1.0, repetition_penalty=1.6, frequency_penalty=0.9, presence_penalty=0.4, max_tokens=3
+    ),
+    "greedy": Sampling(max_tokens=3),
+}
+
+Joint = dict[tuple[int, ...], float]
+
+
+def softmax_law(ids: Sequence[int], seed: int, sharpness: float) -> Law:
+    return Law(np.arange(VOCABULARY), random_rows(VOCABULARY, seed=seed, sharpness=sharpness, memory=1)(ids))
+
+
+def fixed(*ids: int) -> Guess:
+    return lambda state, budget: Draft(ids, "fixed")
+
+
+def disjoint_support(ids: Sequence[int]) -> Law:
+    """Certain of the token that the target likes least."""
+    return Law(np.array([int(TARGET(ids).argmin())]), np.zeros(1))
+
+
+GUESSES: dict[str, Guess] = {
+    "nothing": nothing,
+    "fixed": fixed(2, 0),
+    "one, mostly wrong": fixed(1),
+    "over-long": fixed(0, 1, 2, 0, 1, 2, 0),
+    "drawn, unlike the target": drawn(lambda ids: softmax_law(ids, 9, 1.5), 2),
+    "drawn, sharp": drawn(lambda ids: softmax_law(ids, 5, 4.0), 2),
+    "drawn, disjoint": drawn(disjoint_support, 2),
+}
+
+
+def joint(
+    sampling: Sampling,
+    guess: Guess,
+    verifier: Verifier,
+    *,
+    ends: frozenset[int] = frozenset(),
+    kind: type[Generation] = Generation,
+) -> Joint:
+    """The law of the whole reply, over every branch of every draw."""
+    noise = BranchingNoise()
+
+    def run() -> tuple[int, ...]:
+        return tuple(
+            generation(
+                TARGET,
+                VOCABULARY,
+                PROMPT,
+                sampling,
+                guess,
+                verifier=verifier,
+                noise=noise,
+                ends=ends,
+                kind=kind,
+            )
+        )
+
+    law: Joint = defaultdict(float)
+    for outcome, weight in noise.explore(run):
+        law[outcome] += weight
+    return law
+
+
+def target_joint(sampling: Sampling, ends: frozenset[int] = frozenset()) -> Joint:
+    """The same from the target alone: chain rule, no engine and no verifier."""
+    processors = Processors(sampling, len(PROMPT), ends)
+    law: Joint = defaultdict(float)
+
+    def extend(reply: tuple[int, ...], weight: float) -> None:
+        if len(reply) == sampling.max_tokens:
+            law[reply] += weight
+            return
+        prefix = [*PROMPT, *reply]
+        step = processors.law(TARGET(prefix).astype(np.float32), prefix)
+        for token, p in zip(step.ids, step.probabilities(), strict=True):
+            if int(token) in ends:
+                law[reply] += weight * p
+            else:
+                extend((*reply, int(token)), weight * p)
+
+    extend((), 1.0)
+    return law
+
+
+def difference(a: Joint, b: Joint) -> float:
+    return max(abs(a.get(k, 0.0) - b.get(k, 0.0)) for k in {*a, *b})
+
+
+class Independent(Coupled):
+    """Coupled verification does not care where a draft comes from; here it comes from draws of its own."""
+
+    draft_purpose = Purpose.DRAFT
+
+
+@pytest.mark.parametrize("guess", GUESSES)
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("rule", [Independent(), Rejection()], ids=["coupled", "rejection"])
+def test_the_joint_law_is_the_targets(rule: Verifier, sampling: str, guess: str) -> None:
+    law = joint(SAMPLINGS[sampling], GUESSES[guess], rule)
+    assert sum(law.values()) == pytest.approx(1.0, abs=1e-12)
+    assert difference(law, target_joint(SAMPLINGS[sampling])) < 1e-12
+
+
+@pytest.mark.parametrize("rule", [Independent(), Rejection()], ids=["coupled", "rejection"])
+@pytest.mark.parametrize("guess", ["fixed", "over-long", "drawn, unlike the target"])
+def test_the_joint_law_with_an_end_token_and_a_least_length(rule: Verifier, guess: str) -> None:
+    ends = frozenset({2})
+    for sampling in (
+        Sampling(temperature=1.0, max_tokens=3),
+        Sampling(temperature=1.0, max_tokens=3, min_tokens=2),
+    ):
+        law = joint(sampling, GUESSES[guess], rule, ends=ends)
+        assert difference(law, target_joint(sampling, ends)) < 1e-12
+
+
+def test_relaxed_verification_is_lossy_and_says_so() -> None:
+    sampling = SAMPLINGS["plain"]
+    law = joint(sampling, GUESSES["one, mostly wrong"], Relaxed(threshold=0.05, scale=0.3))
+    assert difference(law, target_joint(sampling)) > 0.01
+    assert "lossy" in Relaxed().name
+    assert not Relaxed().lossless
+
+
+def greedy_draft_with_soft_law(state: ReplyState, budget: int) -> Draft:
+    """The draft is the most likely token, its stated law is not (transformers #32867)."""
+    law = softmax_law(state.ids, 9, 1.5)
+    return Draft((int(law.ids[law.scores.argmax()]),), "greedy", laws=(law,))
+
+
+class RedrawsFromTarget(Rejection):
+    """A rejected token is redrawn from p instead of max(0, p - q)."""
+
+    def judge(
+        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+    ) -> Verdict:
+        verdict = super().judge(law, position, drafted, draft_law, noise)
+        if drafted is None or verdict.accepted:
+            return verdict
+        return Verdict(noise.draw(law.ids, law.scores, position, Purpose.RESIDUAL)[0], False)
+
+
+class RatioUpsideDown(Rejection):
+    def judge(
+        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+    ) -> Verdict:
+        if drafted is not None and draft_law is not None:
+            p, q = law.probability(drafted), draft_law.probability(drafted)
+            if p > 0.0 and noise.accepts(min(1.0, q / p), position):
+                return Verdict(drafted, True)
+        return super().judge(law, position, None, None, noise)
+
+
+class AcceptsTheFirst(Rejection):
+    """The first drafted token is committed unchecked (lattice #243)."""
+
+    def judge(
+        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+    ) -> Verdict:
+        if drafted is not None and position == 0:
+            return Verdict(drafted, True)
+        return super().judge(law, position, drafted, draft_law, noise)
+
+
+class RowOff(Generation):
+    """Reads the row before: the recovered token comes from the wrong place (openvino.genai #4190)."""
+
+    def _commit(self, draft, logits, *, guarded):  # type: ignore[no-untyped-def]
+        return super()._commit(draft, np.concatenate([logits[:1], logits[:-1]]), guarded=guarded)
+
+
+class ForgetsTheDraftInPenalties(Generation):
+    """Penalties see the tokens before the block only (sglang #33643)."""
+
+    def _judge(self, row, draft, i):  # type: ignore[no-untyped-def]
+        whole = self.state.ids
+        self.state.ids = whole[: len(whole) - i]
+        try:
+            law = self.state.processors.law(row, self.state.ids)
+        finally:
+            self.state.ids = whole
+        drafted = draft.ids[i] if i < len(draft.ids) else None
+        return self.verifier.judge(law, self.state.position, drafted, None, self.state.noise)
+
+
+class RunsPastTheEnd(Generation):
+    """The end is looked for in the last token of the block only (transformers #31301)."""
+
+    def _commit(self, draft, logits, *, guarded):  # type: ignore[no-untyped-def]
+        ends, self.state.processors = self.state.processors.ends, _without_ends(self.state.processors)
+        last = None
+        for last in super()._commit(draft, logits, guarded=guarded):
+            yield last
+        if last in ends:
+            self.ended = "eos"
+
+
+def _without_ends(processors: Processors) -> Processors:
+    return Processors(processors.sampling, processors.start)
+
+
+MUTANTS: dict[str, Callable[[], float]] = {
+    "greedy draft, soft law": lambda: _off("plain", greedy_draft_with_soft_law, Rejection()),
+    "residual not subtracted": lambda: _off("plain", GUESSES["fixed"], RedrawsFromTarget()),
+    "residual not subtracted, drawn": lambda: _off("plain", GUESSES["drawn, sharp"], RedrawsFromTarget()),
+    "ratio upside down": lambda: _off("plain", GUESSES["drawn, sharp"], RatioUpsideDown()),
+    "first token unchecked": lambda: _off("plain", GUESSES["fixed"], AcceptsTheFirst()),
+    "row off by one": lambda: _off("plain", GUESSES["fixed"], Rejection(), RowOff),
+    "row off by one, coupled": lambda: _off("plain", GUESSES["fixed"], Independent(), RowOff),
+    "penalties a block late": lambda: _off(
+        "penalised", GUESSES["fixed"], Independent(), ForgetsTheDraftInPenalties
+    ),
+    "end inside a block": lambda: _off(
+        "plain", GUESSES["fixed"], Independent(), RunsPastTheEnd, frozenset({2})
+    ),
+}
+
+
+def _off(
+    sampling: str,
+    guess: Guess,
+    rule: Verifier,
+    kind: type[Generation] = Generation,
+    ends: frozenset[int] = frozenset(),
+) -> float:
+    wrong = joint(SAMPLINGS[sampling], guess, rule, ends=ends, kind=kind)
+    return difference(wrong, target_joint(SAMPLINGS[sampling], ends))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mutant_of_the_sampler_is_caught(mutant: str) -> None:
+    assert MUTANTS[mutant]() > 1e-3
