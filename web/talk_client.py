@@ -86,8 +86,7 @@ class TalkClient:
         Raises TalkError when the server tells nothing for `patience` seconds, or the call ends before that.
         """
         before = len(self.turns)
-        self._unsent = recording
-        self._silent_frames = 0
+        self._speak(recording)
         problem = "no answer came; is there speech in the recording?"
         await self._until(lambda: len(self.turns) > before and self._settled, patience, problem)
         return self.turns[before:]
@@ -105,6 +104,9 @@ class TalkClient:
             return self._speaker.item != before and self._speaker.played_ms(loop.time()) >= after * 1000
 
         await self._until(playing, patience, "no reply came to speak over")
+        self._speak(recording)
+
+    def _speak(self, recording: Audio) -> None:
         self._unsent = recording
         self._silent_frames = 0
 

@@ -102,6 +102,31 @@ async def test_a_pause_in_a_recording_may_make_two_turns() -> None:
 
 
 @on_loop
+async def test_an_interruption_waits_until_the_agent_has_been_heard() -> None:
+    async with serving() as (server, service), talking(server.address) as client:
+        call = await meet(service, client)
+        saying = asyncio.create_task(client.say(SPEECH))
+        interrupting = asyncio.create_task(client.interrupt(SPEECH, after=0.2))
+        await call.until_heard(0.4)
+        spoken = np.count_nonzero(call.heard > 0.4)
+        await call.say(events.SpeechStarted(1, 1, 0), events.SpeechStopped(1, 1, 200))
+        await call.say(events.ReplyStarted(1, 1, "r1"), events.ReplyText(1, 1, "r1", "Yes."))
+        await call.say(events.ReplyAudio(1, 1, "r1", np.full(24_000, 0.1, np.float32), 24_000, 0.0))
+        await interrupting
+        await call.say(events.PausePlayback(1, 1, "r1"))
+        await call.say(events.ClearPlayback(1, 1, "r1"), events.SpeechStarted(2, 1, 400))
+        await call.say(
+            events.ReplyDone(1, 1, "r1", "interrupted", "Yes.", ""), events.TurnLogged(1, 1, RECORD)
+        )
+        await call.until_heard(len(call.heard) / 16_000 + 0.3)
+        assert np.count_nonzero(call.heard > 0.4) > 1.5 * spoken
+        reports = [told[2] for told in call.told if told[:2] == ("playback", "r1")]
+        assert 200 <= max(reports) < 1000
+        await answer(call, 2)
+        assert len(await saying) == 2
+
+
+@on_loop
 async def test_no_answer_is_an_error() -> None:
     async with serving() as (server, service), talking(server.address) as client:
         await meet(service, client)
