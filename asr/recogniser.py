@@ -1,0 +1,235 @@
+"""Streaming recognition on a Whisper model: text that grows while the caller speaks and is never taken back.
+
+Each pass encodes the window of audio that is not settled yet (with silence after it), decodes it once,
+greedily, after the words already committed, and aligns the text with the audio. A commit policy says which
+words are settled; they become forced text for the passes to come, and once the window is long they leave it
+with their audio, so that a pass costs the same in the second minute as in the first.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+
+from asr import guards
+from asr.audio import SAMPLE_RATE, Audio, as_audio
+from asr.commit import AlignmentGuard, CommitPolicy, Word
+from asr.vad import SileroVad
+from asr.whisper import FRAMES_PER_SECOND, Token, Whisper
+from asr.window import Window
+
+__all__ = ["Partial", "Recogniser", "Transcript", "Utterance", "Word"]
+
+PADDING = 2.0  # seconds of silence that a pass sees after the voice: with less, the decoder repeats itself
+LONG_WINDOW = 6.0  # a longer window gives up its settled part
+KEPT_CONTEXT = 1.5  # of settled speech that stays in the window
+LONGEST_WINDOW = 24.0  # nothing settled by then: the oldest part is settled or dropped anyway
+LEAD_IN = 0.3  # seconds kept before the first voice
+
+STEP_SECONDS = 0.5  # of new audio make a pass worth while
+LOAD = 0.4  # the share of the time that passes may take
+
+Cancelled = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What is known while the caller speaks: words that stay, and text that may still change."""
+
+    committed: tuple[Word, ...]
+    tentative: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """All that was said up to `audio_seconds`; the words' texts, joined, give `text` after a space."""
+
+    text: str
+    words: tuple[Word, ...]
+    audio_seconds: float
+
+
+class Recogniser:
+    """One CTranslate2 Whisper model, shared by all calls. Thread-safe."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        threads: int = 1,
+        workers: int = 1,
+        compute_type: str = "int8",
+        language: str = "en",
+        vad: SileroVad | None = None,
+        policy: Callable[[], CommitPolicy] = AlignmentGuard,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Loads the model in the folder `path`: any Whisper that CTranslate2 has converted.
+
+        `threads`: of one pass; `threads` times `workers` (passes at a time) should not exceed the cores.
+        `compute_type`: as in CTranslate2. `language`: a Whisper language code. `vad`: to share a loaded one.
+        `policy`: makes each utterance's commit policy. `clock`: seconds, to pace `Utterance.due`.
+
+        Raises:
+            FileNotFoundError: there is no model in `path`.
+            ValueError: the model cannot do this language or this compute type.
+        """
+        self._whisper = Whisper(
+            path, threads=threads, workers=workers, compute_type=compute_type, language=language
+        )
+        self._vad = vad or SileroVad()
+        self._policy = policy
+        self._clock = clock
+
+    def warm_up(self) -> None:
+        """One pass over silence, so that the first caller does not wait for the model's first run."""
+        silence = self._whisper.log_mel.frames(np.zeros(SAMPLE_RATE, np.float32))
+        encoded = self._whisper.encode(silence)
+        self._whisper.decode(encoded, (), 1)
+        self._whisper.align(encoded, self._whisper.ids(" Yes."), len(silence))
+
+    def open(self, *, hotwords: Sequence[str] = ()) -> Utterance:
+        """A new utterance."""
+        return Utterance(
+            self._whisper, Window(self._whisper.log_mel, self._vad.open()), self._policy(), self._clock
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A word and its tokens."""
+
+    word: Word
+    ids: tuple[int, ...]
+
+
+class Utterance:
+    """One turn of the caller. `feed` from any thread; `step` and `finish` wait for each other."""
+
+    def __init__(
+        self, whisper: Whisper, window: Window, policy: CommitPolicy, clock: Callable[[], float]
+    ) -> None:
+        self._whisper = whisper
+        self._window = window
+        self._policy = policy
+        self._clock = clock
+        self._feeding = threading.Lock()
+        self._passing = threading.Lock()
+        self._pending: list[Audio] = []
+        self._pending_samples = 0
+        self._committed: list[Word] = []
+        self._settled: list[_Heard] = []  # those of the committed words whose audio is in the window
+        self._tentative: list[_Heard] = []
+        self._heard_to = 0.0  # the end of the audio that the last pass saw
+        self._last_cost = 0.0
+
+    def feed(self, audio: Audio) -> None:
+        """Add float32[n] at 16 kHz, any length. Costs a copy; safe beside `step` and `finish`."""
+        audio = as_audio(audio)
+        with self._feeding:
+            self._pending.append(audio)
+            self._pending_samples += len(audio)
+
+    @property
+    def due(self) -> bool:
+        """Is there enough new audio for a `step` to pay, without taking more than its share of the time?"""
+        return self._pending_samples / SAMPLE_RATE >= max(STEP_SECONDS, self._last_cost / LOAD)
+
+    def step(self, cancelled: Cancelled) -> Partial:
+        """One pass over the window, or none where nothing was said since the last; none when cancelled."""
+        with self._passing:
+            self._take()
+            if self._unheard() and not cancelled():
+                started = self._clock()
+                self._listen()
+                self._commit()
+                self._last_cost = self._clock() - started
+            return Partial(tuple(self._committed), "".join(heard.word.text for heard in self._tentative))
+
+    def finish(self, cancelled: Cancelled) -> Transcript:
+        """The transcript up to all that was fed. Costs nothing where the last pass heard all of the voice.
+
+        The utterance may be fed and finished again when the caller goes on: committed words stay, the rest
+        may change. Cancelled, it tells what was known.
+        """
+        with self._passing:
+            self._take()
+            if self._unheard() and not cancelled():
+                self._listen()
+            words = (*self._committed, *(heard.word for heard in self._tentative))
+            return Transcript("".join(word.text for word in words).strip(), words, self._window.end)
+
+    def _take(self) -> None:
+        with self._feeding:
+            pending, self._pending, self._pending_samples = self._pending, [], 0
+        if pending:
+            self._window.append(np.concatenate(pending))
+        voice_start = self._window.voice_start
+        quiet_until = self._window.end if voice_start is None else voice_start
+        if not self._settled and not self._tentative:
+            self._window.trim(quiet_until - LEAD_IN)
+
+    def _unheard(self) -> bool:
+        return self._window.voice_start is not None and self._window.voice_end > self._heard_to
+
+    def _listen(self) -> None:
+        """One pass: `_tentative` becomes what is heard after the settled words."""
+        window = self._window
+        voice_end = window.voice_end - window.start
+        forced = [token for heard in self._settled for token in heard.ids]
+        encoded = self._whisper.encode(window.features(PADDING))
+        settled_to = self._settled[-1].word.end - window.start if self._settled else 0.0
+        limit = guards.token_limit(voice_end - settled_to)
+        ids = guards.spoken(self._whisper.decode(encoded, forced, limit), voice_end)
+        frames = max(2, round(voice_end * FRAMES_PER_SECOND))
+        tokens = self._whisper.align(encoded, [*forced, *ids], frames)[len(forced) :]
+        tokens = tokens[: guards.placed(tokens)]
+        self._tentative = self._words(tokens)
+        self._heard_to = max(window.voice_end, window.end)
+        if not self._settled and self._tentative:
+            text = "".join(heard.word.text for heard in self._tentative)
+            probability = mean(token.probability for token in tokens)
+            if guards.made_up(text, probability, voice_end - (window.voice_start or 0.0) + window.start):
+                self._tentative = []
+
+    def _words(self, tokens: Sequence[Token]) -> list[_Heard]:
+        words, first = [], 0
+        for text, count in self._whisper.words([token.id for token in tokens]):
+            span = tokens[first : first + count]
+            first += count
+            # The alignment gives the first word the silence before it.
+            start = max(self._window.start + span[0].start, self._window.voice_start or 0.0)
+            end = max(self._window.start + span[-1].end, start)
+            word = Word(text, round(start, 2), round(end, 2), round(mean(t.probability for t in span), 3))
+            words.append(_Heard(word, tuple(token.id for token in span)))
+        return words
+
+    def _commit(self) -> None:
+        count = self._policy.stable([heard.word for heard in self._tentative], self._heard_to)
+        self._settle(count)
+        length = self._window.end - self._window.start
+        if length > LONGEST_WINDOW:
+            old = self._window.end - LONGEST_WINDOW / 2
+            self._settle(sum(heard.word.end < old for heard in self._tentative))
+            self._drop(old)
+        elif length > LONG_WINDOW and self._settled:
+            self._drop(self._settled[-1].word.end - KEPT_CONTEXT)
+
+    def _settle(self, count: int) -> None:
+        settled, self._tentative = self._tentative[:count], self._tentative[count:]
+        self._settled.extend(settled)
+        self._committed.extend(heard.word for heard in settled)
+
+    def _drop(self, start: float) -> None:
+        """Shorten the window to begin between two settled words, at `start` or a little before."""
+        leaving = [heard for heard in self._settled if heard.word.end <= start]
+        if leaving:
+            start = leaving[-1].word.end
+        self._settled = self._settled[len(leaving) :]
+        self._window.trim(start)

@@ -1,0 +1,155 @@
+"""Voice activity: where the caller's speech begins and ends, in audio time.
+
+The network is Silero VAD v6 (https://github.com/snakers4/silero-vad), whose ONNX file ships inside
+faster-whisper. It looks at frames of 512 samples with the 64 samples before them and carries an LSTM's state;
+without that context its scores collapse. Its probability crosses the thresholds some frames after the voice
+really starts or stops, so the frame that confirms a change also says where, by the energy around it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from faster_whisper.utils import get_assets_path
+from numpy.typing import NDArray
+
+from asr.audio import Audio, as_audio
+
+FRAME = 512
+CONTEXT = 64
+STATE = 128
+BLOCK = 128  # 8 ms: the precision of `onset` and `offset`
+
+ENTER, ENTER_FRAMES = 0.5, 2
+EXIT, EXIT_FRAMES = 0.35, 2
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceFrame:
+    """One frame of 32 ms (512 samples at 16 kHz). Positions are sample indices since the stream began."""
+
+    end: int
+    """Just after the frame."""
+    probability: float
+    """That the frame is speech, as the network says."""
+    speaking: bool
+    """After hysteresis: begins at 2 frames of 0.5 or more, ends at 2 frames under 0.35."""
+    onset: int | None = None
+    """Where speech began; only on the frame that confirms it."""
+    offset: int | None = None
+    """Where speech ended, in the audio and not when it was noticed; only on the frame that confirms it."""
+
+
+class SileroVad:
+    """The network, loaded once; `open` gives each call its own stream. Thread-safe; runs on one thread."""
+
+    def __init__(self, model: Path | None = None) -> None:
+        """`model`: a Silero v6 ONNX file; None takes the one that faster-whisper ships."""
+        path = model or Path(get_assets_path()) / "silero_vad_v6.onnx"
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+    def open(self) -> VadStream:
+        return VadStream(self._session)
+
+
+class VadStream:
+    """The voice activity of one call. Used by one thread at a time."""
+
+    def __init__(self, session: onnxruntime.InferenceSession) -> None:
+        self._session = session
+        self._rest = np.zeros(0, np.float32)
+        self._context = np.zeros(CONTEXT, np.float32)
+        self._h = np.zeros((1, 1, STATE), np.float32)
+        self._c = np.zeros((1, 1, STATE), np.float32)
+        self._end = 0
+        self._speaking = False
+        self._above = self._below = 0
+        self._edges = _Edges()
+
+    def push(self, audio: Audio) -> list[VoiceFrame]:
+        """The frames completed by `audio`: float32[n] at 16 kHz, any length; the remainder is kept."""
+        audio = np.concatenate([self._rest, as_audio(audio)])
+        count = len(audio) // FRAME
+        self._rest = audio[count * FRAME :]
+        if not count:
+            return []
+        frames = audio[: count * FRAME].reshape(count, FRAME)
+        return [
+            self._advance(frame, float(probability))
+            for frame, probability in zip(frames, self._probabilities(frames), strict=True)
+        ]
+
+    def _probabilities(self, frames: Audio) -> NDArray[np.float32]:
+        contexts = np.concatenate([self._context[None], frames[:-1, -CONTEXT:]])
+        self._context = frames[-1, -CONTEXT:].copy()
+        outputs = self._session.run(
+            None, {"input": np.concatenate([contexts, frames], axis=1), "h": self._h, "c": self._c}
+        )
+        probabilities: NDArray[np.float32]
+        probabilities, self._h, self._c = outputs
+        return probabilities.reshape(-1)
+
+    def _advance(self, frame: Audio, probability: float) -> VoiceFrame:
+        self._end += FRAME
+        self._edges.push(frame)
+        self._above = self._above + 1 if probability >= ENTER else 0
+        self._below = self._below + 1 if probability < EXIT else 0
+        onset = offset = None
+        if not self._speaking and self._above >= ENTER_FRAMES:
+            self._speaking = True
+            onset = self._edges.onset(self._end - ENTER_FRAMES * FRAME)
+        elif self._speaking and self._below >= EXIT_FRAMES:
+            self._speaking = False
+            offset = self._edges.offset(self._end - EXIT_FRAMES * FRAME)
+        return VoiceFrame(self._end, probability, self._speaking, onset, offset)
+
+
+class _Edges:
+    """Places the edges of speech by the energy of 8 ms blocks around the frames that confirmed them."""
+
+    MEMORY = 4 * 16_000 // BLOCK  # blocks remembered: 4 s
+    REACH = 30  # blocks searched before the confirming frames: 240 ms
+    BELOW_PEAK = 10 ** (-32 / 20)  # quieter than this under the loudest block is no voice
+    ABOVE_FLOOR = 2.0  # nor is what stays within 6 dB of the background
+
+    def __init__(self) -> None:
+        self._levels: deque[float] = deque(maxlen=self.MEMORY)
+        self._end = 0
+        self._last_offset = 0
+
+    def push(self, frame: Audio) -> None:
+        blocks = frame.reshape(-1, BLOCK)
+        self._levels.extend(np.sqrt(np.mean(np.square(blocks - frame.mean()), axis=1)).tolist())
+        self._end += len(frame)
+
+    def onset(self, estimate: int) -> int:
+        """The first block of voice in the run that leads up to `estimate`, not before the last offset."""
+        levels, index = self._around(estimate)
+        threshold = self._threshold(levels)
+        first = max(0, index - self.REACH)
+        while index > first and max(levels[index - 1], levels[max(0, index - 2)]) > threshold:
+            index -= 1
+        return max(self._last_offset, self._end - (len(levels) - index) * BLOCK)
+
+    def offset(self, estimate: int) -> int:
+        """The end of the last block of voice near `estimate`, where the probability fell."""
+        levels, index = self._around(estimate)
+        threshold = self._threshold(levels)
+        voiced = np.flatnonzero(levels[max(0, index - self.REACH) :] > threshold)
+        end = max(0, index - self.REACH) + (int(voiced[-1]) + 1 if voiced.size else 0)
+        self._last_offset = self._end - (len(levels) - end) * BLOCK
+        return self._last_offset
+
+    def _around(self, position: int) -> tuple[NDArray[np.float64], int]:
+        levels = np.asarray(self._levels)
+        return levels, len(levels) - (self._end - position) // BLOCK
+
+    def _threshold(self, levels: NDArray[np.float64]) -> float:
+        return max(float(levels.max()) * self.BELOW_PEAK, float(np.percentile(levels, 10)) * self.ABOVE_FLOOR)
