@@ -1,8 +1,8 @@
 """From what a language model writes to what a voice says.
 
 Markup, code blocks, emoji and control characters go; numbers, money, dates, times, addresses, codes and
-abbreviations become words; what is left is plain words and punctuation. Text that is plain already stays as it
-is, so the function is idempotent, and every spoken word knows the written characters it stands for.
+abbreviations become words; what is left is plain words and punctuation. Text that is plain already stays as
+it is, so the function is idempotent, and every spoken word knows the written characters it stands for.
 """
 
 import re
@@ -44,8 +44,8 @@ class Spoken:
 _RULES: list[Rule] = [
     *CONTACT,
     *DATES,
-    *ADDRESSES,
     *PHONES,
+    *ADDRESSES,
     *TIMES,
     *MONEY,
     *ABBREVIATIONS,
@@ -112,8 +112,8 @@ def _pronounced(pronunciations: tuple[tuple[str, str], ...]) -> Rule:
 
 _MOST_PASSES = 4
 """One pass is enough for what people write; another only for marks run together so that words meet anew."""
-_ENDS = frozenset(".!?…")
-_CLAUSES = frozenset(",;:—")
+_ENDS = frozenset(".!?…。！？।؟")
+_CLAUSES = frozenset(",;:—，；：、،؛")
 
 
 def _tidy(spoken: Tracked) -> Tracked:

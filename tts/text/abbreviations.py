@@ -2,7 +2,7 @@
 
 import re
 
-from tts.text.lexicon import Lexicon
+from tts.text.lexicon import Lexicon, word_set
 from tts.text.numbers import cardinal, ordinal
 from tts.text.rules import Rule, ends_sentence, rule
 
@@ -107,6 +107,7 @@ _WITH_STOP = {
     "secs": "seconds",
     "lbs": "pounds",
 }
+_POINT_FORWARD = frozenset({"vs", "e.g", "i.e", "approx", "viz", "cf", "incl", "excl", "esp", "P.O"})
 _WITHOUT_STOP = {
     "vs": "versus",
     "etc": "et cetera",
@@ -165,9 +166,10 @@ _PARTS = (
     "Chapter|Section|Part|Volume|Act|Scene|Phase|War|Type|Appendix|Article|Book|Title|Level|Bowl|Stage|Class"
     "|Episode"
 )
-_RULERS = frozenset(
-    "henry louis elizabeth george charles william edward richard paul pius benedict napoleon catherine peter james"
-    " alexander nicholas philip ferdinand leo john francis frederick albert carl gustav ramses".split()
+_RULERS = word_set(
+    "henry louis elizabeth george charles william edward richard paul pius benedict napoleon "
+    "catherine peter james alexander nicholas philip ferdinand leo john francis frederick albert "
+    "carl gustav ramses"
 )
 _ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 _ROMAN_DIGITS = r"(?P<roman>(?=[IVXL])(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3}))(?![\w'])"
@@ -189,7 +191,9 @@ def roman(text: str) -> int:
 
 
 def _end(match: re.Match[str]) -> str:
-    return "." if match["stop"] and ends_sentence(match) else ""
+    if not match["stop"] or (match["name"] in _POINT_FORWARD and match.string[match.end() :].strip()):
+        return ""
+    return "." if ends_sentence(match) else ""
 
 
 def _title(match: re.Match[str], lexicon: Lexicon) -> str | None:
@@ -244,10 +248,6 @@ def _ruler(match: re.Match[str], lexicon: Lexicon) -> str | None:
     return f"{match['name']} the {ordinal(roman(match['roman']))}"
 
 
-def _all_letters(match: re.Match[str], lexicon: Lexicon) -> str:
-    return match[0].replace("&", " and ")
-
-
 ABBREVIATIONS: list[Rule] = [
     rule(r"(?P<name>[AaPp])\.[Mm](?P<stop>\.?)(?!\w)", _half_of_day, "letter", english=True),
     rule(
@@ -267,5 +267,4 @@ ABBREVIATIONS: list[Rule] = [
     ),
     rule(rf"(?P<part>{_PARTS})\s{_ROMAN_DIGITS}", _numbered_part, "letter", english=True),
     rule(rf"(?P<name>[A-Z][a-z]{{2,12}})\s(?=[VX]|I[VIX]){_ROMAN_DIGITS}", _ruler, "letter", english=True),
-    rule(r"[A-Z]{1,3}&[A-Z]{1,3}(?![\w&])", _all_letters, "letter"),
 ]

@@ -1,15 +1,14 @@
 """Letters and digits that are no word: order numbers, spelled names, acronyms with stops, model names."""
 
 import re
+from collections.abc import Sequence
 
 from tts.text.abbreviations import WITHOUT_STOP
-from tts.text.lexicon import Lexicon
+from tts.text.lexicon import Lexicon, word_set
 from tts.text.numbers import cardinal, integer, one_by_one
 from tts.text.rules import Rule, ends_sentence, rule
 
-_SAID_AS_WORDS = frozenset(
-    "COVID SARS MERS NASA NATO UNESCO OPEC RAM ROM CAT DOT PIN SIM SARS WIFI LASER".split()
-)
+_SAID_AS_WORDS = word_set("COVID SARS MERS NASA NATO UNESCO OPEC RAM ROM CAT DOT PIN SIM WIFI LASER")
 _RUNS = re.compile(r"[^\W\d_]+|\d+")
 _VOWEL = re.compile(r"[aeiouyà-öø-ü]", re.IGNORECASE)
 _KNOWN_STOPS = {
@@ -39,11 +38,17 @@ _KNOWN_STOPS = {
 
 
 def letters(text: str) -> str:
-    """Letters one by one. A lone ``A`` would be read as the article, so it gets a comma unless it is the last."""
-    return " ".join(
-        f"{letter}," if letter in "Aa" and place < len(text) - 1 else letter
-        for place, letter in enumerate(text)
-    )
+    """Letters one by one; see :func:`in_a_row`."""
+    return in_a_row(text)
+
+
+def in_a_row(said: Sequence[str]) -> str:
+    """Parts said one after the other, a lone ``A``, which reads as the article, joined to the next."""
+    words = ""
+    for part in said:
+        joint = "-" if words.endswith("A") and words[-2:-1] in ("", " ", "-") else " "
+        words += f"{joint if words else ''}{part}"
+    return words
 
 
 def _closed(words: str, match: re.Match[str]) -> str:
@@ -53,7 +58,7 @@ def _closed(words: str, match: re.Match[str]) -> str:
 
 
 def spell_mixed(text: str, lexicon: Lexicon) -> str:
-    """Letters and digits without marks between: letters as a word when they can be said, digits one by one."""
+    """Letters and digits without marks: letters as a word when they can be said, digits one by one."""
     said = []
     for run in _RUNS.findall(text):
         if run.isdigit():
@@ -67,15 +72,7 @@ def spell_mixed(text: str, lexicon: Lexicon) -> str:
             said.append(run)
         else:
             said.append(letters(run.upper()) if run.isascii() else run)
-    return _separate(said)
-
-
-def _separate(said: list[str]) -> str:
-    """Parts in a row, a comma behind a part that ends in a lone A."""
-    return " ".join(
-        f"{part}," if place < len(said) - 1 and (part == "A" or part.endswith(" A")) else part
-        for place, part in enumerate(said)
-    )
+    return in_a_row(said)
 
 
 def _code(match: re.Match[str], lexicon: Lexicon) -> str | None:
@@ -90,11 +87,11 @@ def _code(match: re.Match[str], lexicon: Lexicon) -> str | None:
         if word in _SAID_AS_WORDS:
             return f"{word} {cardinal(int(count), lexicon.code)}"
         if len(word) == 1 or len(count) == 1:
-            return _separate([letters(word), cardinal(int(count), lexicon.code)])
+            return in_a_row([letters(word), cardinal(int(count), lexicon.code)])
     if len(runs) == 2 and runs[0].isdigit() and len(runs[0]) <= 3 and len(runs[1]) == 1:
         return _closed(f"{integer(runs[0], lexicon.code)} {runs[1]}", match)
     groups = [
-        _separate([letters(r) if r.isalpha() else one_by_one(r, lexicon.code) for r in _RUNS.findall(group)])
+        in_a_row([letters(r) if r.isalpha() else one_by_one(r, lexicon.code) for r in _RUNS.findall(group)])
         for group in re.split(r"[-/_.]", text)
         if group
     ]
@@ -108,7 +105,7 @@ def _spaced(match: re.Match[str], lexicon: Lexicon) -> str | None:
     if not capitals or (len(items) == 2 and capitals < 2):
         return None
     said = [item if item.isalpha() else cardinal(int(item), lexicon.code) for item in items]
-    return _closed(_separate(said), match)
+    return _closed(in_a_row(said), match)
 
 
 def _spelled_name(match: re.Match[str], lexicon: Lexicon) -> str:
@@ -139,22 +136,27 @@ def _degree(match: re.Match[str], lexicon: Lexicon) -> str:
 
 
 def _mixed(match: re.Match[str], lexicon: Lexicon) -> str | None:
-    """Small letters and digits in one word (``abc123``, ``iPhone15``); a short number at the end is a number."""
+    """Small letters and digits in one word (``abc123``); a short number at the end (``iPhone15``) is one."""
     text = match[0]
     runs = _RUNS.findall(text)
     if len(runs) < 2 or not any(map(str.isdigit, text)):
         return None
     if len(runs) == 2 and runs[1].isdigit() and len(runs[1]) <= 2 and runs[1][0] != "0" and len(runs[0]) > 3:
         return f"{runs[0]} {cardinal(int(runs[1]), lexicon.code)}"
-    return _closed(_separate([spell_mixed(run, lexicon) for run in runs]), match)
+    return _closed(in_a_row([spell_mixed(run, lexicon) for run in runs]), match)
 
 
 def _as_in(match: re.Match[str], lexicon: Lexicon) -> str:
     return "A,"
 
 
+def _all_letters(match: re.Match[str], lexicon: Lexicon) -> str:
+    return " and ".join(letters(part) for part in match[0].split("&"))
+
+
 CODES: list[Rule] = [
-    rule(r"[A-Z0-9](?:[ ][A-Z0-9]){1,40}(?![\w'&@]|[.,:-]\d|[-/]\w)", _spaced),
+    rule(r"[A-Z]{1,3}&[A-Z]{1,3}(?![\w&])", _all_letters, "letter"),
+    rule(r"[A-Z0-9](?:[ ][A-Z0-9]){1,40}(?![\w'&@$€£%]|[.,:-]\d|[-/]\w)", _spaced),
     rule(r"[A-Z](?:-[A-Z]){2,40}(?![\w-])", _spelled_name, "letter"),
     rule(r"[A-Z]{1,12}\d{1,12}(?:[A-Z0-9-]{0,30}[A-Z0-9])?(?![\w-])", _code, "letter"),
     rule(r"[A-Z]{1,12}[-/]\d[A-Z0-9-]{0,30}(?<!-)(?![\w-])", _code, "letter"),

@@ -2,13 +2,14 @@
 
 import re
 
-from tts.text.codes import letters, spell_mixed
-from tts.text.lexicon import Lexicon
-from tts.text.numbers import cardinal, one_by_one
+from tts.text.codes import in_a_row, letters, spell_mixed
+from tts.text.lexicon import Lexicon, word_set
+from tts.text.numbers import one_by_one
 from tts.text.rules import Rule, rule, word_before
 
-_SPELLED_ENDINGS = frozenset(
-    "us uk io ai tv de fr es it nl eu au ca ch jp cn br ru se fi dk pl ie nz za kr uy pt cz gr hu fm gg ly id hk".split()
+_SPELLED_ENDINGS = word_set(
+    "us uk io ai tv de fr es it nl eu au ca ch jp cn br ru se fi dk pl ie nz za kr uy pt cz gr hu fm "
+    "gg ly id hk"
 )
 _PLAIN_ENDINGS = (
     "com|org|net|edu|gov|mil|int|info|biz|app|dev|shop|store|online|tech|cloud|site|blog|live|news|xyz"
@@ -18,14 +19,9 @@ _FILE_TYPES = (
     "pdf|docx?|xlsx?|pptx?|txt|csv|json|ya?ml|toml|xml|html?|css|jsx?|tsx?|py|rb|go|rs|java|cpp|sh|exe|zip|gz|tar"
     "|png|jpe?g|gif|svg|mp[34]|wav|mov|log|ini|conf|cfg|md|sql|bat|dmg|iso"
 )
-_SAID_TYPES = frozenset("exe zip tar gif log ini java conf com wav go sh bat json".split())
+_SAID_TYPES = word_set("exe zip tar gif log ini java conf com wav go sh bat json")
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _MOST_PATH_PARTS = 3
-
-
-def _chunk(text: str, lexicon: Lexicon) -> str:
-    """One run of letters and digits of an address: a word when it can be one, else spelled."""
-    return spell_mixed(text, lexicon)
 
 
 _NAMES = re.compile(r"[^\W_]{1,80}|[._+\-/~@:=&%#]")
@@ -44,14 +40,12 @@ def _spelled(text: str, lexicon: Lexicon) -> str:
         ":": "colon" if lexicon.code == "en" else "",
         "=": lexicon.equals,
     }
-    return " ".join(
-        filter(
-            None,
-            (
-                marks.get(part, "") if not part[0].isalnum() else _chunk(part, lexicon)
-                for part in _NAMES.findall(text)
-            ),
-        )
+    return in_a_row(
+        [
+            said
+            for part in _NAMES.findall(text)
+            if (said := spell_mixed(part, lexicon) if part[0].isalnum() else marks.get(part, ""))
+        ]
     )
 
 
@@ -62,11 +56,11 @@ def host(name: str, lexicon: Lexicon) -> str:
         letters(label.upper()) if place and label.lower() in _SPELLED_ENDINGS else _spelled(label, lexicon)
         for place, label in enumerate(labels)
     ]
-    return f" {lexicon.dot} ".join(said)
+    return in_a_row([part for label in said for part in (lexicon.dot, label)][1:])
 
 
 def _email(match: re.Match[str], lexicon: Lexicon) -> str:
-    return f"{_spelled(match['local'], lexicon)} {lexicon.at} {host(match['host'], lexicon)}"
+    return in_a_row([_spelled(match["local"], lexicon), lexicon.at, host(match["host"], lexicon)])
 
 
 def _url(match: re.Match[str], lexicon: Lexicon) -> str:
@@ -77,14 +71,15 @@ def _url(match: re.Match[str], lexicon: Lexicon) -> str:
     path = re.split(r"[?#]", match["path"] or "", maxsplit=1)[0].strip("/")
     segments = path.split("/") if path else []
     if len(segments) <= _MOST_PATH_PARTS and len(path) <= 60:
-        words += "".join(f" {lexicon.slash} {_spelled(segment, lexicon)}" for segment in segments)
-    return " ".join(words.split())
+        parts = [part for segment in segments for part in (lexicon.slash, _spelled(segment, lexicon)) if part]
+        words = in_a_row([words, *parts])
+    return words
 
 
 def _file(match: re.Match[str], lexicon: Lexicon) -> str:
     kind = match["kind"]
     said = kind.lower() if kind.lower() in _SAID_TYPES else letters(kind.upper())
-    return f"{_spelled(match['name'], lexicon)} {lexicon.dot} {said}"
+    return in_a_row([_spelled(match["name"], lexicon), lexicon.dot, said])
 
 
 def _path(match: re.Match[str], lexicon: Lexicon) -> str:
@@ -112,10 +107,6 @@ def _groups(match: re.Match[str], lexicon: Lexicon) -> str:
 
 def _emergency(match: re.Match[str], lexicon: Lexicon) -> str | None:
     return one_by_one(match[0]) if word_before(match) in ("call", "dial", "dialing", "calling") else None
-
-
-def _around_the_clock(match: re.Match[str], lexicon: Lexicon) -> str:
-    return f"{cardinal(24)} {cardinal(7)}"
 
 
 _EXT = r"(?:,?\s?(?:ext|extension|x)\.?\s?(?P<ext>\d{1,6}))?"
@@ -148,7 +139,7 @@ CONTACT: list[Rule] = [
         _file,
         flags=re.IGNORECASE,
     ),
-    rule(r"(?:~|\.{1,2})?(?:/[\w.+-]{0,60}[\w+-]){2,12}/?(?!\w)|~/[\w.-]{1,60}", _path, "mark"),
+    rule(r"(?:~|\.{1,2})?(?:/[\w.+-]{0,60}[\w+-]){2,12}/?(?!\w)|~/[\w.-]{0,60}\w", _path, "mark"),
     rule(r"/(?:etc|usr|var|home|tmp|opt|bin|dev)\b", _path, "mark"),
     rule(r"[A-Za-z]:\\[\w.+\\-]{0,120}\w", _path, "letter"),
 ]

@@ -2,15 +2,20 @@
 
 import re
 
-from tts.text.lexicon import Lexicon
+from tts.text.lexicon import Lexicon, word_set
 from tts.text.numbers import cardinal, ordinal, year
 from tts.text.rules import Rule, ends_sentence, rule, word_before
 
+
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
 _MONTHS = {
-    "en": "January February March April May June July August September October November December".split(),
-    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre".split(),
-    "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre".split(),
-    "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember".split(),
+    "en": _names("January February March April May June July August September October November December"),
+    "es": _names("enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre"),
+    "fr": _names("janvier février mars avril mai juin juillet août septembre octobre novembre décembre"),
+    "de": _names("Januar Februar März April Mai Juni Juli August September Oktober November Dezember"),
 }
 _MONTH_OF = {name[:3].lower(): name for name in _MONTHS["en"]}
 _MONTH = (
@@ -31,7 +36,7 @@ _DAYS = {
 }
 _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])"
 _YEAR = r"(?P<year>1[1-9]\d\d|20\d\d)"
-_DATE_CUES = frozenset("on by due since until before after from dated of for".split())
+_DATE_CUES = word_set("on by due since until before after from dated of for")
 _HALVES = {"a": "A-M", "p": "P-M"}
 _HALF = r"(?P<half>[AaPp])(?P<dotted>\.?)[Mm](?P<stop>\.?)(?![^\W_])"
 
@@ -97,7 +102,7 @@ def _month_first(match: re.Match[str], lexicon: Lexicon) -> str:
 def _day_first(match: re.Match[str], lexicon: Lexicon) -> str:
     the = "" if word_before(match) == "the" else "the "
     words = f"{the}{ordinal(int(match['day']))} of {_MONTH_OF[match['month'][:3].lower()]}"
-    return f"{words}, {year(int(match['year']))}" if match["year"] else words
+    return f"{words}, {year(int(match['year']))}" if match["year"] else words + _kept_stop(match)
 
 
 def _month_year(match: re.Match[str], lexicon: Lexicon) -> str:
@@ -117,7 +122,12 @@ def _month_name(match: re.Match[str], lexicon: Lexicon) -> str | None:
 
 
 def _day_range(match: re.Match[str], lexicon: Lexicon) -> str:
-    return f"{_DAYS[match['first']]} {lexicon.to} {_DAYS[match['last']]}"
+    return f"{_DAYS[match['first']]} {lexicon.to} {_DAYS[match['last']]}{_kept_stop(match)}"
+
+
+def _kept_stop(match: re.Match[str]) -> str:
+    """The stop of an abbreviation when it ends the sentence too."""
+    return "." if match[0].endswith(".") and ends_sentence(match) else ""
 
 
 def clock(hour: int, minute: int, half: str, lexicon: Lexicon) -> str | None:
@@ -181,7 +191,8 @@ def _full_stop(match: re.Match[str]) -> str:
 DATES: list[Rule] = [
     rule(
         rf"{_YEAR}-(?P<month>\d\d)-(?P<day>\d\d)"
-        r"(?:[T ](?P<hour>[01]\d|2[0-3]):(?P<minute>[0-5]\d)(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?(?![\w-])",
+        r"(?:[T ](?P<hour>[01]\d|2[0-3]):(?P<minute>[0-5]\d)"
+        r"(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?(?![\w-])",
         _iso,
         "digit",
     ),

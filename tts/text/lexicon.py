@@ -221,3 +221,8 @@ def lexicon(language: str) -> Lexicon:
         known = ", ".join(_LANGUAGES)
         raise ValueError(f"no words for numbers in language {language!r}; use one of {known}")
     return _LANGUAGES[code]
+
+
+def word_set(words: str) -> frozenset[str]:
+    """A set of words from one string of them."""
+    return frozenset(words.split())

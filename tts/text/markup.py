@@ -1,7 +1,7 @@
 """Markdown, HTML, SSML, emoji and stray characters taken out of a text; what is left is prose.
 
-Fenced code is dropped, inline code and link labels stay, list items, headings and table rows end in a full stop.
-Every pattern is anchored and bounded, so the work grows with the length of the text only.
+Fenced code is dropped, inline code and link labels stay, list items, headings and table rows end in a full
+stop. Every pattern is anchored and bounded, so the work grows with the length of the text only.
 """
 
 import re
@@ -111,7 +111,7 @@ def _mark(character: str, text: str, at: int, end: int, out: Tracked) -> int:
         out.add(_ENTITIES[entity[1]], at, entity.end())
         return entity.end()
     if character == "\\" and (escape := _ESCAPE.match(text, at, end)):
-        out.add(_spoken_mark(escape[1], out), at, escape.end())
+        out.add("" if escape[1] in "*_~#[]" else _spoken_mark(escape[1], out), at, escape.end())
         return escape.end()
     if arrow := _ARROW.match(text, at, end):
         out.add(", ", at, arrow.end())
@@ -126,7 +126,7 @@ def _mark(character: str, text: str, at: int, end: int, out: Tracked) -> int:
 
 
 def _is_emphasis(character: str, before: str, after: str) -> bool:
-    """Whether a star, underscore or tilde is markup: at a word's edge, and not an operator between two numbers."""
+    """Whether a star, underscore or tilde is markup: at a word's edge, not an operator between numbers."""
     if character == "*":
         return not (before.isspace() and after.isspace()) and not (before.isdigit() and after.isdigit())
     if character == "_":

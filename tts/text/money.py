@@ -4,7 +4,7 @@ import re
 
 from tts.text.lexicon import Lexicon
 from tts.text.numbers import NUMBER, cardinal, integer, number, parts
-from tts.text.rules import Rule, rule
+from tts.text.rules import Rule, attributive, rule
 
 _SIGNS = r"(?:US|CA|AU|NZ|HK|CN|[RCA])?\$|CN¥|[€£¥₹₩₽₺₴₪฿₫₱₦]"
 _CODES = (
@@ -22,7 +22,15 @@ _PER_WORDS = {
     "lb": "pound",
     "oz": "ounce",
 }
-_PER_WORDS |= {"kg": "kilogram", "min": "minute", "gal": "gallon", "mi": "mile", "d": "day", "GB": "gigabyte"}
+_PER_WORDS |= {
+    "kg": "kilogram",
+    "min": "minute",
+    "gal": "gallon",
+    "mi": "mile",
+    "d": "day",
+    "GB": "gigabyte",
+    "kWh": "kilowatt hour",
+}
 
 
 def _money(match: re.Match[str], lexicon: Lexicon) -> str | None:
@@ -32,14 +40,15 @@ def _money(match: re.Match[str], lexicon: Lexicon) -> str | None:
     found = match.groupdict()
     minus = f"{lexicon.minus} " if found.get("sign") else ""
     low, high, scale = match["low"], found.get("high"), found.get("scale")
+    many = currency.one if lexicon.code == "en" and attributive(match) else currency.many
     if scale:
         scale_word = lexicon.scales.get(scale.upper()) or _SCALE_WORDS.get(scale.lower(), scale)
         amount = number(low, lexicon) + (f" {lexicon.to} {number(high, lexicon)}" if high else "")
-        words = f"{amount} {scale_word} {currency.many}"
+        words = f"{amount} {scale_word} {many}"
     elif high:
-        words = f"{number(low, lexicon)} {lexicon.to} {number(high, lexicon)} {currency.many}"
+        words = f"{number(low, lexicon)} {lexicon.to} {number(high, lexicon)} {many}"
     else:
-        words = _exact(low, currency.one, currency.many, currency.cent, currency.cents, lexicon)
+        words = _exact(low, currency.one, many, currency.cent, currency.cents, lexicon)
     per = found.get("per")
     if per:
         if lexicon.code != "en":
@@ -74,7 +83,8 @@ def _counted(digits: str, noun: str, lexicon: Lexicon) -> str:
 
 def _cents(match: re.Match[str], lexicon: Lexicon) -> str:
     money = lexicon.money["$"]
-    return f"{number(match['low'], lexicon)} {money.cent if match['low'] == '1' else money.cents}"
+    one = match["low"] == "1" or attributive(match)
+    return f"{number(match['low'], lexicon)} {money.cent if one else money.cents}"
 
 
 _RANGE_HIGH = rf"(?:\s?[-–—]\s?(?:{_SIGNS})?(?P<high>{NUMBER}))?"

@@ -87,7 +87,7 @@ def _join(out: Tracked, words: str, following: str, start: int, end: int) -> Non
 
 
 def word_before(match: re.Match[str]) -> str:
-    """The word before a match, in lower case, without marks; empty at the start or after a mark that ends one."""
+    """The word before a match, in lower case; empty at the start or after a mark other than a full stop."""
     before = match.string[max(0, match.start() - 40) : match.start()].rstrip(" ")
     found = _LAST_WORD.search(before)
     return found[0].lower() if found else ""
@@ -99,11 +99,26 @@ def word_after(match: re.Match[str]) -> str:
     return found[1].lower() if found else ""
 
 
+def cue_before(match: re.Match[str]) -> str:
+    """The word that says what a number is: the one before it, or before ``is`` (``the code is 4711``)."""
+    before = match.string[max(0, match.start() - 60) : match.start()].rstrip(" :")
+    words: list[str] = [word.lower() for word in _WORDS.findall(before)[-2:]]
+    if len(words) == 2 and words[1] in ("is", "was", "are"):
+        return words[0]
+    return words[-1] if words and before[-1:].isalpha() else ""
+
+
+def attributive(match: re.Match[str]) -> bool:
+    """Whether an amount stands before a noun, ``a 10 dollar bill``, and is in the singular."""
+    return word_before(match) in ("a", "an") and bool(word_after(match))
+
+
+_WORDS = re.compile(r"[^\W\d_]+")
 _LAST_WORD = re.compile(r"[^\W\d_]+\.?$")
 _NEXT_WORD = re.compile(r"[ ]{0,2}([^\W\d_]{1,30})")
 
 
 def ends_sentence(match: re.Match[str]) -> bool:
-    """Whether a full stop at the end of a match also ends the sentence: the text ends or a capital follows."""
+    """Whether a full stop that ends a match ends the sentence too: the text ends or a capital follows."""
     rest = match.string[match.end() : match.end() + 6].lstrip("\"') ")
     return not rest or rest[0].isupper()

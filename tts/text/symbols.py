@@ -1,6 +1,7 @@
 """Marks that are said, and the last of those that are not."""
 
 import re
+import unicodedata
 
 from tts.text.lexicon import Lexicon
 from tts.text.rules import Rule, rule
@@ -61,15 +62,17 @@ def _pause(match: re.Match[str], lexicon: Lexicon) -> str:
     return ", "
 
 
-def _nothing(match: re.Match[str], lexicon: Lexicon) -> str:
-    return " "
+def _nothing(match: re.Match[str], lexicon: Lexicon) -> str | None:
+    """A space for a mark that says nothing; punctuation of other scripts stays."""
+    mark = match[0]
+    return None if not mark.isascii() and unicodedata.category(mark)[0] in "PM" else " "
 
 
 SYMBOLS: list[Rule] = [
     rule(r"[Cc]\+\+|[CF]\#(?!\w)", _named, "letter"),
     rule(r"\.NET\b", _named, "mark"),
     rule(r"[^\W\d_]{1,40}(?:_[^\W_]{1,40}){1,12}", _snake, "letter"),
-    rule(r"[a-zà-ÿ]{1,20}/[a-zà-ÿ]{1,20}(?![\w/])", _alternatives, "letter"),
+    rule(r"[A-Za-zà-ÿ][a-zà-ÿ]{0,20}/[a-zà-ÿ]{1,20}(?![\w/])", _alternatives, "letter"),
     rule(r"\#(?P<word>[^\W\d_]\w{0,40})", _hashtag, "mark", english=True),
     rule(r"[~≈]\s?(?=[\d$€£])", _about, "mark"),
     rule(rf"[{''.join(_MARKS)}]", _mark),

@@ -2,7 +2,7 @@
 
 import re
 
-from tts.text.lexicon import Lexicon
+from tts.text.lexicon import Lexicon, word_set
 from tts.text.numbers import (
     MOST_DIGITS,
     NUMBER,
@@ -16,7 +16,7 @@ from tts.text.numbers import (
     parts,
     year,
 )
-from tts.text.rules import Rule, ends_sentence, rule, word_after, word_before
+from tts.text.rules import Rule, attributive, cue_before, ends_sentence, rule, word_after, word_before
 
 _UNITS = {
     "km/h": ("kilometer per hour", "kilometers per hour"),
@@ -97,8 +97,8 @@ _UNITS = {
     "°": ("degree", "degrees"),
 }
 _UNIT_NAMES = "|".join(re.escape(name) for name in sorted(_UNITS, key=len, reverse=True))
-_ABBREVIATED = frozenset(
-    "km cm mm mi ft yd yds kg lb lbs oz ml gal tbsp tsp hrs hr mins min secs sec wks wk yrs yr".split()
+_ABBREVIATED = word_set(
+    "km cm mm mi ft yd yds kg lb lbs oz ml gal tbsp tsp hrs hr mins min secs sec wks wk yrs yr"
 )
 _FRACTIONS = {"½": "a half", "⅓": "a third", "⅔": "two thirds", "¼": "a quarter", "¾": "three quarters"}
 _FRACTIONS |= {
@@ -108,16 +108,18 @@ _FRACTIONS |= {
     "⅞": "seven eighths",
     "⅕": "a fifth",
 }
-_DECADE_CUES = frozenset("the his her their our my your early mid late in".split())
-_DIGITS_BEHIND = frozenset(
-    "code pin zip account confirmation id reference ref tracking passcode password extension ext serial passport"
-    " routing license booking".split()
+_DECADE_CUES = word_set("the his her their our my your early mid late in")
+_SCORE_CUES = word_set("score scored rated rating got gave")
+_DIGITS_BEHIND = word_set(
+    "code pin zip account confirmation id reference ref tracking passcode password extension ext "
+    "serial passport routing license booking"
 )
-_LONG_NUMBER_BEHIND = frozenset("order number ticket case invoice flight policy claim no #".split())
-_YEAR_CUES = frozenset(
-    "in since until till by of from before after during year circa around mid early late spring summer autumn fall"
-    " winter january february march april june july august september october november december jan feb mar apr jun"
-    " jul aug sep sept oct nov dec class copyright".split()
+_VERSION_CUES = word_set("version release build python java node ruby php ios android ubuntu windows")
+_LONG_NUMBER_BEHIND = word_set("order number ticket case invoice flight policy claim no #")
+_YEAR_CUES = word_set(
+    "in since until till by of from before after during year circa around mid early late spring "
+    "summer autumn fall winter january february march april june july august september october "
+    "november december jan feb mar apr jun jul aug sep sept oct nov dec class copyright"
 )
 
 
@@ -161,8 +163,7 @@ def _unit(match: re.Match[str], lexicon: Lexicon) -> str | None:
         return None
     singular, plural = _UNITS[name]
     one = is_one(match["low"]) and match["high"] is None
-    attributive = match["gap"] == "-"
-    words = singular if one or attributive else plural
+    words = singular if one or match["gap"] == "-" or attributive(match) else plural
     stop = ""
     if match["stop"]:
         if name not in _ABBREVIATED and not ends_sentence(match):
@@ -181,7 +182,8 @@ def _height(match: re.Match[str], lexicon: Lexicon) -> str:
 
 
 def _inches(match: re.Match[str], lexicon: Lexicon) -> str:
-    return f"{number(match['low'], lexicon)} {'inch' if is_one(match['low']) else 'inches'}"
+    one = is_one(match["low"]) or attributive(match)
+    return f"{number(match['low'], lexicon)} {'inch' if one else 'inches'}"
 
 
 def _decade(match: re.Match[str], lexicon: Lexicon) -> str | None:
@@ -212,12 +214,15 @@ def fraction(above: int, below: int) -> str | None:
 def _fraction(match: re.Match[str], lexicon: Lexicon) -> str | None:
     if match["whole"] is None and (match["above"], match["below"]) == ("24", "7"):
         return "twenty-four seven"
+    if match["whole"] is None and word_before(match) in _SCORE_CUES:
+        return f"{integer(match['above'])} out of {integer(match['below'])}"
     words = fraction(int(match["above"]), int(match["below"]))
     if match["whole"] is None:
         return words or f"{integer(match['above'])} {lexicon.slash} {integer(match['below'])}"
     if words is None:
         return None
-    return f"{cardinal(int(match['whole']))} and {words.replace('one ', 'a ', 1) if words.startswith('one ') else words}"
+    part = f"a {words.removeprefix('one ')}" if words.startswith("one ") else words
+    return f"{cardinal(int(match['whole']))} and {part}"
 
 
 def _vulgar(match: re.Match[str], lexicon: Lexicon) -> str:
@@ -244,20 +249,24 @@ def _scaled(match: re.Match[str], lexicon: Lexicon) -> str | None:
 
 
 def _is_year(match: re.Match[str], value: int) -> bool:
-    if word_after(match).endswith("s") and word_after(match) not in ("was", "is", "has", "as", "his", "this"):
-        return False
-    cue = word_before(match).rstrip(".") in _YEAR_CUES
-    return 1900 <= value <= 2099 or (cue and 1100 <= value < 1900)
+    """Four digits are a year after a word like ``in``, or alone when near our time with nothing counted."""
+    if word_before(match).rstrip(".") in _YEAR_CUES:
+        return 1100 <= value <= 2099
+    counted = word_after(match)
+    things = counted.endswith("s") and counted not in ("was", "is", "has", "as", "his", "this")
+    return 1900 <= value <= 2099 and not things
 
 
 def _number(match: re.Match[str], lexicon: Lexicon) -> str:
     low = match["low"]
-    before = word_before(match).rstrip(".")
+    before = cue_before(match)
     if low.isdigit():
         if before in _DIGITS_BEHIND or (before in _LONG_NUMBER_BEHIND and len(low) >= 4) or len(low) >= 7:
             return sign(match, lexicon) + one_by_one(low, lexicon.code)
         if lexicon.code == "en" and len(low) == 4 and not match["sign"] and _is_year(match, int(low)):
             return year(int(low))
+    if lexicon.code == "en" and before in _VERSION_CUES and low.count(".") == 1 and "," not in low:
+        return " point ".join(map(integer, low.split(".")))
     return sign(match, lexicon) + number(low, lexicon)
 
 
@@ -276,7 +285,7 @@ def _versions(match: re.Match[str], lexicon: Lexicon) -> str:
 
 def _address(match: re.Match[str], lexicon: Lexicon) -> str:
     octets = [one_by_one(octet, lexicon.code) for octet in match["parts"].split(".")]
-    port = f" port {integer(match['port'], lexicon.code)}" if match["port"] else ""
+    port = f" port {one_by_one(match['port'], lexicon.code)}" if match["port"] else ""
     return f" {lexicon.dot} ".join(octets) + port
 
 
