@@ -58,6 +58,7 @@ export class History {
     const strip = cell("strip", "");
     const { commit, audio_sent: sent } = record.marks;
     if (!Number.isFinite(commit) || !Number.isFinite(sent)) return strip;
+    strip.title = `${milliseconds(commit)} until the turn was over, ${milliseconds(sent - commit)} after that`;
     for (const [name, ms] of [["drafted", commit], ["open", sent - commit]]) {
       const part = strip.appendChild(cell(name, ""));
       part.dataset.ms = Math.max(0, ms);
