@@ -93,7 +93,7 @@ class LanguageModel:
 
         Raises `CheckpointError`, `TokenizerError` or `IncompatibleVocabulary`, each saying what to do.
         """
-        from llm.targets import load_target
+        from llm.targets.load import load_target
 
         target = load_target(path, threads=threads, context=context, cache=cache)
         tokenizer = Tokenizer.load(path, cache)
