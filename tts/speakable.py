@@ -145,6 +145,8 @@ def _takes_mark(out: Tracked, mark: str) -> bool:
         return bool(out)
     if last in _CLAUSES:
         return False
+    if "".join(out.characters[-3:]) == ".m.":  # "ten a.m., please": the stop is no end
+        return mark != "."
     return not (last in _ENDS and mark in _CLAUSES)
 
 

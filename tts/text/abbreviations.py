@@ -161,7 +161,6 @@ _BEFORE_NUMBERS = {
     "ca": "circa",
     "rte": "route",
 }
-_CLOCK = {"a": "A-M", "p": "P-M"}
 _PARTS = (
     "Chapter|Section|Part|Volume|Act|Scene|Phase|War|Type|Appendix|Article|Book|Title|Level|Bowl|Stage|Class"
     "|Episode"
@@ -209,10 +208,10 @@ def _follows_a_name(match: re.Match[str]) -> bool:
     last = before.rpartition(" ")[2]
     return (
         bool(last)
-        and (last[0].isupper() or last[0].isdigit())
+        and (last[0].isupper() or last[0].isdecimal())
         and last[-1].isalpha()
         and len(last) > 1
-        and bool(" " in before or last[0].isdigit())
+        and bool(" " in before or last[0].isdecimal())
     )
 
 
@@ -235,7 +234,7 @@ def _before_number(match: re.Match[str], lexicon: Lexicon) -> str:
 
 
 def _half_of_day(match: re.Match[str], lexicon: Lexicon) -> str:
-    return _CLOCK[match["name"].lower()] + _end(match)
+    return f"{match['name'].lower()}.m."
 
 
 def _numbered_part(match: re.Match[str], lexicon: Lexicon) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-from tts.text.codes import in_a_row, letters, spell_mixed
+from tts.text.codes import letters, spell_mixed
 from tts.text.lexicon import Lexicon, word_set
 from tts.text.numbers import one_by_one
 from tts.text.rules import Rule, rule, word_before
@@ -40,7 +40,7 @@ def _spelled(text: str, lexicon: Lexicon) -> str:
         ":": "colon" if lexicon.code == "en" else "",
         "=": lexicon.equals,
     }
-    return in_a_row(
+    return " ".join(
         [
             said
             for part in _NAMES.findall(text)
@@ -53,14 +53,16 @@ def host(name: str, lexicon: Lexicon) -> str:
     """A domain name in words, short country endings spelled."""
     labels = name.split(".")
     said = [
-        letters(label.upper()) if place and label.lower() in _SPELLED_ENDINGS else _spelled(label, lexicon)
+        letters(label.upper(), lexicon)
+        if place and label.lower() in _SPELLED_ENDINGS
+        else _spelled(label, lexicon)
         for place, label in enumerate(labels)
     ]
-    return in_a_row([part for label in said for part in (lexicon.dot, label)][1:])
+    return f" {lexicon.dot} ".join(said)
 
 
 def _email(match: re.Match[str], lexicon: Lexicon) -> str:
-    return in_a_row([_spelled(match["local"], lexicon), lexicon.at, host(match["host"], lexicon)])
+    return f"{_spelled(match['local'], lexicon)} {lexicon.at} {host(match['host'], lexicon)}"
 
 
 def _url(match: re.Match[str], lexicon: Lexicon) -> str:
@@ -72,14 +74,14 @@ def _url(match: re.Match[str], lexicon: Lexicon) -> str:
     segments = path.split("/") if path else []
     if len(segments) <= _MOST_PATH_PARTS and len(path) <= 60:
         parts = [part for segment in segments for part in (lexicon.slash, _spelled(segment, lexicon)) if part]
-        words = in_a_row([words, *parts])
+        words = " ".join([words, *parts])
     return words
 
 
 def _file(match: re.Match[str], lexicon: Lexicon) -> str:
     kind = match["kind"]
-    said = kind.lower() if kind.lower() in _SAID_TYPES else letters(kind.upper())
-    return in_a_row([_spelled(match["name"], lexicon), lexicon.dot, said])
+    said = kind.lower() if kind.lower() in _SAID_TYPES else letters(kind.upper(), lexicon)
+    return f"{_spelled(match['name'], lexicon)} {lexicon.dot} {said}"
 
 
 def _path(match: re.Match[str], lexicon: Lexicon) -> str:

@@ -37,12 +37,17 @@ _DAYS = {
 _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])"
 _YEAR = r"(?P<year>1[1-9]\d\d|20\d\d)"
 _DATE_CUES = word_set("on by due since until before after from dated of for")
-_HALVES = {"a": "A-M", "p": "P-M"}
-_HALF = r"(?P<half>[AaPp])(?P<dotted>\.?)[Mm](?P<stop>\.?)(?![^\W_])"
+_HALVES = {"a": "a.m.", "p": "p.m."}
+_HALF = r"(?P<half>[AaPp])\.?[Mm]\.?(?![^\W_])"
 
 
-def date(day: int, month: int, year_value: int | None, lexicon: Lexicon) -> str | None:
-    """A day in words, in the order the language has; None where there is no such day."""
+def date(
+    day: int, month: int, year_value: int | None, lexicon: Lexicon, declined: bool = False
+) -> str | None:
+    """A day in words, in the order the language has; None where there is no such day.
+
+    ``declined`` is for a German preposition in front (``am dritten Mai``).
+    """
     if not (1 <= month <= 12 and 1 <= day <= 31):
         return None
     name = _MONTHS[lexicon.code][month - 1]
@@ -53,7 +58,7 @@ def date(day: int, month: int, year_value: int | None, lexicon: Lexicon) -> str 
     if day == 1 and lexicon.code in ("fr", "es"):
         count = {"fr": "premier", "es": "primero"}[lexicon.code]
     if lexicon.code == "de":
-        count = ordinal(day, "de") + "r"
+        count = ordinal(day, "de") + ("n" if declined else "r")
     link = " de " if lexicon.code == "es" else " "
     words = f"{count}{link}{name}"
     return words if year_value is None else f"{words}{link}{cardinal(year_value, lexicon.code)}"
@@ -80,7 +85,8 @@ def _slashed(match: re.Match[str], lexicon: Lexicon) -> str | None:
 
 
 def _dotted(match: re.Match[str], lexicon: Lexicon) -> str | None:
-    return date(int(match["day"]), int(match["month"]), _full_year(match["year"]), lexicon)
+    declined = word_before(match) in ("am", "vom", "zum", "dem", "den", "ab", "bis")
+    return date(int(match["day"]), int(match["month"]), _full_year(match["year"]), lexicon, declined)
 
 
 def _short(match: re.Match[str], lexicon: Lexicon) -> str | None:
@@ -165,7 +171,7 @@ def _time(match: re.Match[str], lexicon: Lexicon) -> str | None:
         return None
     if found.get("second"):
         words += f" and {cardinal(int(found['second']))} seconds"
-    return words + _full_stop(match)
+    return words
 
 
 def _time_range(match: re.Match[str], lexicon: Lexicon) -> str | None:
@@ -177,15 +183,7 @@ def _time_range(match: re.Match[str], lexicon: Lexicon) -> str | None:
         return None
     if half and not first_half:
         first = first.removesuffix(" o'clock")
-    return f"{first} {lexicon.to} {last}{_full_stop(match)}"
-
-
-def _full_stop(match: re.Match[str]) -> str:
-    """The stop of ``a.m.`` when it ends the sentence too."""
-    found = match.groupdict()
-    if not found.get("stop"):
-        return ""
-    return "." if not found["dotted"] or ends_sentence(match) else ""
+    return f"{first} {lexicon.to} {last}"
 
 
 DATES: list[Rule] = [

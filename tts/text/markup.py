@@ -128,10 +128,10 @@ def _mark(character: str, text: str, at: int, end: int, out: Tracked) -> int:
 def _is_emphasis(character: str, before: str, after: str) -> bool:
     """Whether a star, underscore or tilde is markup: at a word's edge, not an operator between numbers."""
     if character == "*":
-        return not (before.isspace() and after.isspace()) and not (before.isdigit() and after.isdigit())
+        return not (before.isspace() and after.isspace()) and not (before.isdecimal() and after.isdecimal())
     if character == "_":
         return not ((before.isalnum() or before == "_") and (after.isalnum() or after == "_"))
-    return character == "~" and not after.isdigit() and after != "/"
+    return character == "~" and not after.isdecimal() and after != "/"
 
 
 def _spoken_mark(character: str, out: Tracked) -> str:

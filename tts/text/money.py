@@ -44,7 +44,7 @@ def _money(match: re.Match[str], lexicon: Lexicon) -> str | None:
     if scale:
         scale_word = lexicon.scales.get(scale.upper()) or _SCALE_WORDS.get(scale.lower(), scale)
         amount = number(low, lexicon) + (f" {lexicon.to} {number(high, lexicon)}" if high else "")
-        words = f"{amount} {scale_word} {many}"
+        words = f"{amount} {scale_word} {_of(scale_word, many, lexicon)}{many}"
     elif high:
         words = f"{number(low, lexicon)} {lexicon.to} {number(high, lexicon)} {many}"
     else:
@@ -55,6 +55,13 @@ def _money(match: re.Match[str], lexicon: Lexicon) -> str | None:
             return f"{minus}{words} {lexicon.slash} {per}"
         words += f" per {_PER_WORDS.get(per, per)}"
     return minus + words
+
+
+def _of(scale: str, noun: str, lexicon: Lexicon) -> str:
+    """What stands between a million and a noun: ``millones de euros``, ``millions d'euros``."""
+    if lexicon.code not in ("es", "fr") or scale in ("mil", "mille"):
+        return ""
+    return "d'" if lexicon.code == "fr" and noun[0] in "aeiou" else "de "
 
 
 def _exact(written: str, one: str, many: str, cent: str, cents: str, lexicon: Lexicon) -> str:

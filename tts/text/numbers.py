@@ -9,8 +9,8 @@ from tts.text.lexicon import Lexicon
 MOST_DIGITS = 15
 """Longer integers are read digit by digit."""
 
-NUMBER = r"(?:\d{1,3}(?:[,.]\d{3}){1,5}(?:[.,]\d{1,9})?|\d{1,30}(?:[.,]\d{1,12})?)(?![.,]?\d)"
-"""A number as it is written, with marks between thousands or none; every repeat is bounded."""
+NUMBER = r"(?:\d{1,2}(?:,\d{2}){1,4},\d{3}|\d{1,3}(?:[,.]\d{3}){1,5}(?:[.,]\d{1,9})?|\d{1,30}(?:[.,]\d{1,12})?)(?![.,]?\d)"
+"""A number as it is written, with marks between thousands (or lakhs) or none; every repeat is bounded."""
 
 
 @lru_cache(maxsize=4096)
@@ -72,7 +72,7 @@ def parts(written: str, decimal_comma: bool) -> tuple[str, str]:
     else:
         decimal = ""
     whole, _, fraction = written.rpartition(decimal) if decimal else (written, "", "")
-    return "".join(filter(str.isdigit, whole)), fraction
+    return "".join(filter(str.isdecimal, whole)), fraction
 
 
 def number(written: str, lexicon: Lexicon) -> str:

@@ -51,7 +51,7 @@ def verbalise(prose: Tracked, rules: Sequence[Rule], lexicon: Lexicon) -> Tracke
         # what touches the end of a match begins a word, too
         at = done if 0 < done < len(text) and at == done and text[done].isalnum() else begin.start()
         character = text[at]
-        kind = "digit" if character.isdigit() else "letter" if character.isalpha() else "mark"
+        kind = "digit" if character.isdecimal() else "letter" if character.isalpha() else "mark"
         found = _first(by_start[kind], text, at, lexicon)
         if found is None:
             at += 1
@@ -79,7 +79,7 @@ def _join(out: Tracked, words: str, following: str, start: int, end: int) -> Non
     """Append words, kept apart from a word that touches them."""
     if not words:
         return
-    if out.last.isalnum():
+    if out.last.isalnum() or out.last in (",", ";"):
         out.add(" ", start, start)
     out.add(words, start, end)
     if following.isalnum():

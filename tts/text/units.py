@@ -235,7 +235,7 @@ def _range(match: re.Match[str], lexicon: Lexicon) -> str:
     years = year_range(low, high) if lexicon.code == "en" else None
     if years:
         return f"{years[0]} {lexicon.to} {years[1]}"
-    if len(low) > 1 and low[0] == "0" and low.isdigit():
+    if len(low) > 1 and low[0] == "0" and low.isdecimal():
         return f"{one_by_one(low, lexicon.code)}, {one_by_one(high, lexicon.code)}"
     return amount(low, high, lexicon)
 
@@ -260,7 +260,7 @@ def _is_year(match: re.Match[str], value: int) -> bool:
 def _number(match: re.Match[str], lexicon: Lexicon) -> str:
     low = match["low"]
     before = cue_before(match)
-    if low.isdigit():
+    if low.isdecimal():
         if before in _DIGITS_BEHIND or (before in _LONG_NUMBER_BEHIND and len(low) >= 4) or len(low) >= 7:
             return sign(match, lexicon) + one_by_one(low, lexicon.code)
         if lexicon.code == "en" and len(low) == 4 and not match["sign"] and _is_year(match, int(low)):
@@ -268,6 +268,11 @@ def _number(match: re.Match[str], lexicon: Lexicon) -> str:
     if lexicon.code == "en" and before in _VERSION_CUES and low.count(".") == 1 and "," not in low:
         return " point ".join(map(integer, low.split(".")))
     return sign(match, lexicon) + number(low, lexicon)
+
+
+def _spaced_thousands(match: re.Match[str], lexicon: Lexicon) -> str | None:
+    """``1 234`` where commas are for decimals."""
+    return integer(match["low"].replace(" ", ""), lexicon.code) if lexicon.decimal_comma else None
 
 
 def _hash(match: re.Match[str], lexicon: Lexicon) -> str:
@@ -333,6 +338,7 @@ NUMBERS: list[Rule] = [
     rule(rf"(?P<low>{NUMBER})\s?[-–—]\s?(?P<high>{NUMBER})(?![\w-])", _range, "digit"),
     rule(r"\#\s?(?P<digits>\d{1,15})(?![\w-])", _hash, "mark"),
     rule(rf"(?P<sign>)(?P<low>{NUMBER})-(?=[^\W\d_]{{2}})", _hyphenated, "digit"),
+    rule(r"(?P<sign>)(?P<low>\d{1,3}(?:[ ]\d{3}){1,4})(?![\d-])", _spaced_thousands, "digit"),
     rule(rf"{SIGN}(?P<low>{NUMBER})", _number),
     rule(r"\d+", lambda match, lexicon: one_by_one(match[0], lexicon.code), "digit"),
 ]
