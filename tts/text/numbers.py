@@ -9,7 +9,10 @@ from tts.text.lexicon import Lexicon
 MOST_DIGITS = 15
 """Longer integers are read digit by digit."""
 
-NUMBER = r"(?:\d{1,2}(?:,\d{2}){1,4},\d{3}|\d{1,3}(?:[,.]\d{3}){1,5}(?:[.,]\d{1,9})?|\d{1,30}(?:[.,]\d{1,12})?)(?![.,]?\d)"
+NUMBER = (
+    r"(?:\d{1,2}(?:,\d{2}){1,4},\d{3}|\d{1,3}(?:[,.]\d{3}){1,5}(?:[.,]\d{1,9})?|\d{1,30}(?:[.,]\d{1,12})?)"
+    r"(?![.,]?\d)"
+)
 """A number as it is written, with marks between thousands (or lakhs) or none; every repeat is bounded."""
 
 

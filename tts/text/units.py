@@ -257,8 +257,10 @@ def _is_year(match: re.Match[str], value: int) -> bool:
     return 1900 <= value <= 2099 and not things
 
 
-def _number(match: re.Match[str], lexicon: Lexicon) -> str:
+def _number(match: re.Match[str], lexicon: Lexicon) -> str | None:
     low = match["low"]
+    if "," in low and "." not in low and not lexicon.decimal_comma and parts(low, False)[1]:
+        return None  # "2,3" is a list of two in English
     before = cue_before(match)
     if low.isdecimal():
         if before in _DIGITS_BEHIND or (before in _LONG_NUMBER_BEHIND and len(low) >= 4) or len(low) >= 7:
