@@ -1,0 +1,5 @@
+"""The phone bridge: carriers' media sockets into calls."""
+
+from web.phone.mounting import mount
+
+__all__ = ["mount"]

@@ -1,0 +1,263 @@
+"""Puts the phone bridge on the server: who may open which socket, and what webhooks are answered."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+from websockets.asyncio.server import ServerConnection
+from websockets.http11 import Request, Response
+
+from web.phone import documents, signatures
+from web.phone.accounts import hang_up_at
+from web.phone.asterisk import Asterisk
+from web.phone.audiosocket import AudioSocketListener
+from web.phone.bridge import PhoneFrontEnd
+from web.phone.plivo import Plivo
+from web.phone.settings import PhoneSettings, masked, secret
+from web.phone.signatures import MissingPackage, ReplayGuard
+from web.phone.socket import WebSocketLine
+from web.phone.telnyx import Telnyx
+from web.phone.twilio import Twilio
+from web.phone.vonage import Vonage
+from web.phone.wire import Carrier
+from web.routes import PageHandler, Routes, SocketHandler, respond, respond_text
+from web.switchboard import Switchboard
+
+log = logging.getLogger("rejoinder.phone")
+
+
+def mount(routes: Routes, switchboard: Switchboard, settings: PhoneSettings) -> Phones:
+    """Add the carriers' sockets and webhooks to the server.
+
+    Raises ValueError when signatures are switched off where other machines can call.
+    """
+    if settings.phone_unsigned and not _is_loopback(settings.host):
+        raise ValueError("phone_unsigned lets anyone call: it is for a server that listens on 127.0.0.1 only")
+    phones = Phones(switchboard, settings)
+    for carrier in phones.carriers():
+        routes.socket(f"/phone/{carrier.name}", phones.handler(carrier), admit=carrier.admit)
+        for path, answer in carrier.webhooks.items():
+            routes.page(f"/phone/{carrier.name}/{path}", _page(carrier, answer))
+    return phones
+
+
+@dataclass(frozen=True, slots=True)
+class MountedCarrier:
+    """How one carrier is served.
+
+    `needs`: the setting without which nobody is believed to be this carrier; None when it is set.
+    `webhooks`: by the last part of their path, the type and body of what they are answered.
+    """
+
+    name: str
+    translation: Callable[[Request], Carrier]
+    genuine: Callable[[Request], bool]
+    needs: str | None
+    webhooks: Mapping[str, Callable[[Request], tuple[str, str]]]
+    unsigned: bool
+
+    def admit(self, request: Request) -> Response | None:
+        """Refuse what does not come from the carrier."""
+        if self.unsigned:
+            return None
+        if self.needs is not None:
+            log.warning(
+                "%s asks for %s, but %s is not set", self.name, urlsplit(request.path).path, self.needs
+            )
+            return respond_text(f"{self.name} is not set up here", status=HTTPStatus.FORBIDDEN)
+        try:
+            genuine = self.genuine(request)
+        except MissingPackage as missing:
+            log.error("%s", missing)
+            genuine = False
+        if genuine:
+            return None
+        log.warning("%s: a request for %s without a valid signature", self.name, urlsplit(request.path).path)
+        return respond_text("the signature is missing or wrong", status=HTTPStatus.FORBIDDEN)
+
+
+class Phones:
+    """The carriers that this server answers. `start` and `stop` belong to the server's own."""
+
+    def __init__(self, switchboard: Switchboard, settings: PhoneSettings) -> None:
+        self._switchboard = switchboard
+        self._settings = settings
+        self._client = httpx.AsyncClient()
+        self._guard = ReplayGuard()
+        self._audiosocket: AudioSocketListener | None = None
+
+    async def start(self) -> None:
+        """Listen for AudioSocket connections, where a port is set. Raises OSError."""
+        if self._settings.audiosocket_port:
+            self._audiosocket = AudioSocketListener(
+                self._front_end("audiosocket"), send_timeout=self._settings.send_timeout_seconds
+            )
+            await self._audiosocket.start(self._settings.audiosocket_port)
+
+    async def stop(self) -> None:
+        """Stop listening; the calls are the switchboard's to end."""
+        if self._audiosocket is not None:
+            await self._audiosocket.stop()
+        await self._client.aclose()
+
+    def handler(self, carrier: MountedCarrier) -> SocketHandler:
+        front_end = self._front_end(carrier.name)
+
+        async def handle(connection: ServerConnection) -> None:
+            assert connection.request is not None
+            line = WebSocketLine(connection, send_timeout=self._settings.send_timeout_seconds)
+            await front_end.serve(line, carrier.translation(connection.request))
+
+        return handle
+
+    def _front_end(self, carrier: str) -> PhoneFrontEnd:
+        return PhoneFrontEnd(
+            self._switchboard,
+            shown=masked if self._settings.mask_caller_numbers else str,
+            hang_up=hang_up_at(carrier, self._settings, self._client),
+        )
+
+    def carriers(self) -> list[MountedCarrier]:
+        settings, unsigned = self._settings, self._settings.phone_unsigned
+        return [
+            MountedCarrier(
+                "twilio",
+                lambda request: Twilio(),
+                self._is_twilio,
+                None if settings.twilio_auth_token else "twilio_auth_token",
+                {"voice": self._twilio_voice},
+                unsigned,
+            ),
+            MountedCarrier(
+                "telnyx",
+                lambda request: Telnyx(),
+                self._is_telnyx,
+                None
+                if settings.telnyx_public_key or settings.telnyx_stream_token
+                else "telnyx_public_key or telnyx_stream_token",
+                {},
+                unsigned,
+            ),
+            MountedCarrier(
+                "plivo",
+                lambda request: Plivo(),
+                self._is_plivo,
+                None if settings.plivo_auth_token else "plivo_auth_token",
+                {"answer": self._plivo_answer, "dial": _plivo_dial},
+                unsigned,
+            ),
+            MountedCarrier(
+                "vonage",
+                lambda request: Vonage(),
+                self._is_vonage,
+                None if settings.vonage_signature_secret else "vonage_signature_secret",
+                {"answer": self._vonage_answer},
+                unsigned,
+            ),
+            MountedCarrier(
+                "asterisk",
+                lambda request: Asterisk(_query(request)),
+                self._is_asterisk,
+                None if settings.asterisk_secret else "asterisk_secret",
+                {},
+                unsigned,
+            ),
+        ]
+
+    # ---- trust
+
+    def _is_twilio(self, request: Request) -> bool:
+        return signatures.twilio(
+            request,
+            token=secret(self._settings.twilio_auth_token),
+            shared_key=secret(self._settings.twilio_shared_key),
+            public_url=self._settings.public_url,
+        )
+
+    def _is_telnyx(self, request: Request) -> bool:
+        token, key = secret(self._settings.telnyx_stream_token), self._settings.telnyx_public_key
+        if token and signatures.shared_secret(request, secret=token):
+            return True
+        return bool(key) and signatures.telnyx(request, public_key=key, guard=self._guard, now=time.time())
+
+    def _is_plivo(self, request: Request) -> bool:
+        return signatures.plivo(
+            request,
+            token=secret(self._settings.plivo_auth_token),
+            guard=self._guard,
+            now=time.time(),
+            public_url=self._settings.public_url,
+        )
+
+    def _is_vonage(self, request: Request) -> bool:
+        key = secret(self._settings.vonage_signature_secret)
+        return signatures.vonage(request, secret=key, guard=self._guard, now=time.time())
+
+    def _is_asterisk(self, request: Request) -> bool:
+        return signatures.shared_secret(request, secret=secret(self._settings.asterisk_secret))
+
+    # ---- webhooks: `agent` in their address chooses who answers
+
+    def _twilio_voice(self, request: Request) -> tuple[str, str]:
+        query = _query(request)
+        given = {"agent": query.get("agent", ""), "caller": query.get("From", "")}
+        return "text/xml", documents.twiml(self._stream_url(request, "twilio"), _present(given))
+
+    def _plivo_answer(self, request: Request) -> tuple[str, str]:
+        query = _query(request)
+        given = {"agent": query.get("agent", ""), "caller": query.get("From", "").lstrip("+")}
+        return "text/xml", documents.plivo_xml(self._stream_url(request, "plivo"), _present(given))
+
+    def _vonage_answer(self, request: Request) -> tuple[str, str]:
+        query = _query(request)
+        given = {name: query.get(name, "") for name in ("agent", "uuid")} | {"caller": query.get("from", "")}
+        document = documents.ncco(self._stream_url(request, "vonage"), _present(given))
+        return "application/json", json.dumps(document)
+
+    def _stream_url(self, request: Request, carrier: str) -> str:
+        address = next(signatures.public_addresses(request, self._settings.public_url))
+        parts = urlsplit(address)
+        base = urlsplit(self._settings.public_url).path.rstrip("/")
+        return f"wss://{parts.netloc}{base}/phone/{carrier}"
+
+
+def _plivo_dial(request: Request) -> tuple[str, str]:
+    return "text/xml", documents.dial_plivo_xml(_query(request).get("to", ""))
+
+
+def _page(carrier: MountedCarrier, answer: Callable[[Request], tuple[str, str]]) -> PageHandler:
+    """A webhook; only the carrier itself is answered."""
+
+    async def page(request: Request) -> Response:
+        if refusal := carrier.admit(request):
+            return refusal
+        content_type, body = answer(request)
+        return respond(body, content_type)
+
+    return page
+
+
+def _query(request: Request) -> dict[str, str]:
+    """The parameters of the address, without the secret that may be among them."""
+    found = dict(parse_qsl(urlsplit(request.path).query))
+    found.pop("token", None)
+    return found
+
+
+def _present(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value}
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,210 @@
+"""Whether a request comes from the carrier whose number points here: decided before the socket opens.
+
+Pure functions of the request and a secret. Everything secret is compared in constant time.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from websockets.http11 import Request
+
+from web.auth import offered_tokens
+
+REPLAY_WINDOW_SECONDS = 300.0
+_REMEMBERED = 20_000
+
+
+class ReplayGuard:
+    """Remembers what may be used once, for as long as its timestamp would be accepted. Bounded."""
+
+    def __init__(self, window_seconds: float = REPLAY_WINDOW_SECONDS) -> None:
+        self._window = window_seconds
+        self._seen: dict[str, float] = {}
+
+    def first_time(self, token: str, now: float) -> bool:
+        """Whether this has not been seen within the window; it counts as seen from now on."""
+        while self._seen and (len(self._seen) >= _REMEMBERED or next(iter(self._seen.values())) < now):
+            del self._seen[next(iter(self._seen))]
+        if self._seen.get(token, 0.0) >= now:
+            return False
+        self._seen[token] = now + 2 * self._window
+        return True
+
+
+def public_addresses(request: Request, public_url: str = "") -> Iterator[str]:
+    """How the carrier may have written the address that it opened.
+
+    Behind a proxy only `public_url` (or the proxy's X-Forwarded-Host) tells the host. Carriers and proxies
+    differ in scheme, in the default port and in a trailing slash, so each way is given. None of them is
+    trusted: an address counts only with a signature over it.
+    """
+    asked = urlsplit(request.path)
+    base = urlsplit(public_url)
+    host = base.netloc or _header(request, "X-Forwarded-Host") or _header(request, "Host")
+    path = base.path.rstrip("/") + asked.path
+    bare = path.rstrip("/")
+    name, colon, port = host.rpartition(":")
+    names = [host]
+    if colon and port in ("443", "80"):
+        names.append(name)
+    for scheme in ("wss", "https", "ws", "http"):
+        default = "443" if scheme in ("wss", "https") else "80"
+        for netloc in names if colon and port.isdecimal() else [host, f"{host}:{default}"]:
+            for written in dict.fromkeys((path, bare, bare + "/")):
+                yield urlunsplit((scheme, netloc, written, asked.query, ""))
+
+
+def twilio(request: Request, *, token: str, shared_key: str = "", public_url: str = "") -> bool:
+    """X-Twilio-Signature of a GET request: base64 of an HMAC, keyed with the auth token, of the address.
+
+    SHA-1, or SHA-256 where X-Twilio-Webhooks-Signature-Settings says so; then the key is the account's shared
+    key. It has no timestamp, so a replay cannot be told.
+    """
+    given = _header(request, "X-Twilio-Signature")
+    algorithm = _twilio_algorithm(_header(request, "X-Twilio-Webhooks-Signature-Settings"))
+    if not given or algorithm is None:
+        return False
+    key = shared_key or token if algorithm == "sha256" else token
+    addresses = public_addresses(request, public_url)
+    return _any_equal(given, [_base64_hmac(key, address, algorithm) for address in addresses])
+
+
+def _twilio_algorithm(settings: str) -> str | None:
+    """hashlib's name of the algorithm; None for one that is unknown."""
+    for setting in settings.split(","):
+        name, _, value = setting.partition("=")
+        if name.strip() == "algorithm" and value.strip():
+            return {"HMAC_SHA1": "sha1", "HMAC_SHA256": "sha256"}.get(value.strip().upper())
+    return "sha1"
+
+
+def plivo(request: Request, *, token: str, guard: ReplayGuard, now: float, public_url: str = "") -> bool:
+    """X-Plivo-Signature-V3 of a GET request: base64 of HMAC-SHA256 of `address.nonce`.
+
+    The key is the auth token; the address's parameters stand in the order of their names. A nonce is accepted
+    once.
+    """
+    nonce = _header(request, "X-Plivo-Signature-V3-Nonce")
+    given = _header(request, "X-Plivo-Signature-V3")
+    if not nonce or not given:
+        return False
+    expected = [
+        _base64_hmac(token, f"{_sorted_query(address)}.{nonce}", "sha256")
+        for address in public_addresses(request, public_url)
+    ]
+    genuine = [_any_equal(one.strip(), expected) for one in given.split(",")]
+    return any(genuine) and guard.first_time(nonce, now)
+
+
+def _sorted_query(address: str) -> str:
+    parts = urlsplit(address)
+    pairs = sorted(parse_qsl(parts.query, keep_blank_values=True))
+    query = "?" + "&".join(f"{name}={value}" for name, value in pairs) if pairs else ""
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")) + query
+
+
+def telnyx(request: Request, *, public_key: str, guard: ReplayGuard, now: float) -> bool:
+    """telnyx-signature-ed25519 over `timestamp|body`, where a GET request's body is empty.
+
+    `public_key`: base64, as Mission Control shows it. Raises MissingPackage without the `phone` extra.
+    """
+    stamp = _header(request, "Telnyx-Timestamp")
+    given = _header(request, "Telnyx-Signature-Ed25519")
+    if not stamp.isdecimal() or abs(now - int(stamp)) > REPLAY_WINDOW_SECONDS:
+        return False
+    return _ed25519_verifies(public_key, given, f"{stamp}|".encode()) and guard.first_time(given, now)
+
+
+class MissingPackage(RuntimeError):
+    """A package of the `phone` extra is needed and is not installed."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} needs the package cryptography: pip install 'rejoinder[phone]'")
+
+
+def _ed25519_verifies(public_key: str, signature: str, signed: bytes) -> bool:
+    try:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    except ImportError:
+        raise MissingPackage("telnyx_public_key") from None
+    try:
+        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(public_key, validate=True))
+        key.verify(base64.b64decode(signature, validate=True), signed)
+    except (InvalidSignature, ValueError, binascii.Error):
+        return False
+    return True
+
+
+def vonage(request: Request, *, secret: str, guard: ReplayGuard, now: float) -> bool:
+    """A JWT (RFC 7519) signed with HS256 as the bearer token, keyed with the account's signature secret.
+
+    It must have been issued within the replay window, must not have expired, and its `jti` is accepted once.
+    """
+    return any(_vonage_jwt(token, secret, guard, now) for token in offered_tokens(request))
+
+
+def _vonage_jwt(token: str, secret: str, guard: ReplayGuard, now: float) -> bool:
+    parts = token.split(".")
+    if len(parts) != 3:
+        return False
+    try:
+        header, claims = (json.loads(_base64url(part)) for part in parts[:2])
+        signature = _base64url(parts[2])
+    except (ValueError, binascii.Error, RecursionError):
+        return False
+    if not isinstance(header, dict) or not isinstance(claims, dict) or header.get("alg") != "HS256":
+        return False
+    expected = hmac.new(secret.encode(), f"{parts[0]}.{parts[1]}".encode(), hashlib.sha256).digest()
+    if not hmac.compare_digest(signature, expected) or not _is_current(claims, now):
+        return False
+    return guard.first_time(str(claims.get("jti") or token), now)
+
+
+def _is_current(claims: dict[str, Any], now: float) -> bool:
+    issued, expires, valid_from = (claims.get(name) for name in ("iat", "exp", "nbf"))
+    if not isinstance(issued, int | float) or abs(now - issued) > REPLAY_WINDOW_SECONDS:
+        return False
+    if expires is not None and (not isinstance(expires, int | float) or expires < now):
+        return False
+    return valid_from is None or (isinstance(valid_from, int | float) and valid_from <= now + 60)
+
+
+def shared_secret(request: Request, *, secret: str) -> bool:
+    """The secret as the bearer token, as the password of basic authentication, or as `?token=`."""
+    offered = offered_tokens(request)
+    for value in request.headers.get_all("Authorization"):
+        scheme, _, credentials = value.partition(" ")
+        if scheme.lower() == "basic":
+            try:
+                offered.append(
+                    base64.b64decode(credentials.strip(), validate=True).decode().partition(":")[2]
+                )
+            except ValueError:
+                continue
+    return _any_equal(secret, offered)
+
+
+def _header(request: Request, name: str) -> str:
+    """A header's first value, empty where there is none."""
+    return next(iter(request.headers.get_all(name)), "")
+
+
+def _base64_hmac(key: str, message: str, algorithm: str) -> str:
+    return base64.b64encode(hmac.new(key.encode(), message.encode(), algorithm).digest()).decode()
+
+
+def _base64url(part: str) -> bytes:
+    return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+
+
+def _any_equal(given: str, expected: Sequence[str]) -> bool:
+    return any(hmac.compare_digest(given.encode(), one.encode()) for one in expected)

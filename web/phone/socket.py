@@ -1,0 +1,40 @@
+"""A carrier's websocket as the bridge's line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from websockets.asyncio.connection import Connection
+from websockets.exceptions import ConnectionClosed
+
+from pipeline.events import PeerGone
+from web.phone.wire import Message
+
+
+class WebSocketLine:
+    """`send_timeout`: seconds that the other side may take to accept a message; then it is cut off."""
+
+    def __init__(self, connection: Connection, *, send_timeout: float = 5.0) -> None:
+        self._connection = connection
+        self._send_timeout = send_timeout
+
+    async def messages(self) -> AsyncIterator[Message]:
+        try:
+            async for message in self._connection:
+                yield message
+        except ConnectionClosed:
+            return
+
+    async def send(self, message: Message) -> None:
+        try:
+            async with asyncio.timeout(self._send_timeout):
+                await self._connection.send(message)
+        except TimeoutError:
+            self._connection.transport.abort()
+            raise PeerGone(f"the carrier took no message for {self._send_timeout:g} s") from None
+        except ConnectionClosed as closed:
+            raise PeerGone(str(closed)) from None
+
+    async def close(self, code: int, reason: str) -> None:
+        await self._connection.close(code, reason)
