@@ -21,7 +21,8 @@ from web.realtime.connection import RealtimeFrontEnd
 from web.routes import Routes, respond_text
 from web.switchboard import Switchboard
 
-log = logging.getLogger("rejoinder.web")
+socket_log = logging.getLogger("rejoinder.web.socket")
+socket_log.setLevel(logging.WARNING)  # every connection's opening and closing is nothing to report
 
 _GRACE_SECONDS = 5.0
 _CLOSE_TIMEOUT = 2.0
@@ -62,7 +63,7 @@ class Server:
                 close_timeout=_CLOSE_TIMEOUT,
                 compression=None,  # base64 of noise: it costs a core and saves nothing
                 server_header=None,
-                logger=logging.getLogger("rejoinder.web.socket"),
+                logger=socket_log,
             )
         except OSError as error:
             raise CannotListen(_why(error, host, port)) from error

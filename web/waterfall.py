@@ -19,7 +19,7 @@ LABELS = {
 }
 """Stages by the name of their duration: label and colour."""
 
-_WIDTH = 60
+_WIDTH = 50
 _DRAFTED, _OPEN = "▒", "█"
 
 
@@ -35,7 +35,7 @@ def waterfall(marks: Mapping[str, float], durations: Mapping[str, float]) -> Tab
     table = Table.grid(padding=(0, 1))
     table.add_column(min_width=14)
     table.add_column(min_width=_WIDTH)
-    table.add_column(justify="right")
+    table.add_column(justify="right", no_wrap=True)
     for name, (start, end) in spans.items():
         label, colour = LABELS[name]
         bar = _bar(start - first, end - first, marks.get("commit", last) - first, scale)

@@ -206,7 +206,7 @@ def test_what_has_been_played_by_now() -> None:
 
 
 def drawn(marks: dict[str, float], durations: dict[str, float]) -> list[str]:
-    console = Console(width=120, record=True, file=None, force_terminal=False)
+    console = Console(width=80)
     with console.capture() as capture:
         console.print(waterfall(marks, durations))
     return capture.get().splitlines()
@@ -222,10 +222,10 @@ def test_stages_are_drawn_where_they_were_and_shaded_behind_the_gate() -> None:
         "release",
         "voice to voice",
     ]
-    assert lines[0].count("▒") == pytest.approx(45, abs=1)  # 600 of 800 ms in 60 cells
+    assert lines[0].count("▒") == pytest.approx(37.5, abs=1)  # 600 of 800 ms in 50 cells
     assert "█" not in lines[0]
-    assert lines[3].count("▒") == lines[3].count("█") == pytest.approx(7.5, abs=1)  # half behind the gate
-    assert lines[4].count("█") == pytest.approx(15, abs=1)
+    assert lines[3].count("▒") == lines[3].count("█") == pytest.approx(6.25, abs=1)  # half behind the gate
+    assert lines[4].count("█") == pytest.approx(12.5, abs=1)
     assert "190 ms" in lines[2]
     assert lines[5].rstrip().endswith("800 ms")
 

@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.audio import Audio, float_to_pcm16, pcm16_to_float
 from web.realtime.client_events import AudioFormat, BadEvent
 
-RATES = (8_000, 16_000, 24_000, 48_000)
+RATES = (8_000, 16_000, 24_000, 44_100, 48_000)
 
 
 @dataclass(frozen=True, slots=True)
