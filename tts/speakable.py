@@ -6,13 +6,14 @@ it is, so the function is idempotent, and every spoken word knows the written ch
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from tts.text.abbreviations import ABBREVIATIONS
-from tts.text.codes import CODES
+from tts.text.codes import CODES, VERSIONS
 from tts.text.contact import CONTACT, PHONES
+from tts.text.counts import FIGURES, NUMBERS
 from tts.text.dates import DATES, TIMES
 from tts.text.lexicon import Lexicon, lexicon
 from tts.text.markup import plain
@@ -20,12 +21,15 @@ from tts.text.money import MONEY
 from tts.text.rules import Rule, rule, verbalise
 from tts.text.symbols import SYMBOLS
 from tts.text.tracked import Tracked
-from tts.text.units import ADDRESSES, NUMBERS, QUANTITIES
+from tts.text.units import UNITS
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One spoken word: its range in the spoken text and the range of the written text it says."""
+    """One spoken word, its marks included, and the range of the written text it says, marks left out.
+
+    Words that come from the same writing (``$3.50``) have the same range; other ranges do not overlap.
+    """
 
     start: int
     end: int
@@ -45,11 +49,12 @@ _RULES: list[Rule] = [
     *CONTACT,
     *DATES,
     *PHONES,
-    *ADDRESSES,
+    *VERSIONS,
     *TIMES,
     *MONEY,
     *ABBREVIATIONS,
-    *QUANTITIES,
+    *UNITS,
+    *FIGURES,
     *CODES,
     *NUMBERS,
     *SYMBOLS,
@@ -150,10 +155,14 @@ def _takes_mark(out: Tracked, mark: str) -> bool:
     return not (last in _ENDS and mark in _CLAUSES)
 
 
-def _spans(spoken: Tracked, said: str) -> list[Span]:
-    return [
-        Span(
-            word.start(), word.end(), spoken.starts[word.start()], max(spoken.ends[word.start() : word.end()])
-        )
-        for word in re.finditer(r"\S+", said)
-    ]
+def _spans(spoken: Tracked, said: str) -> Iterator[Span]:
+    """The spans of the words. Two of them have the same written range, or ranges that do not overlap."""
+    start_char = end_char = 0
+    for word in re.finditer(r"\S+", said):
+        places = [place for place in range(*word.span()) if said[place].isalnum()]
+        if not places:
+            continue
+        start = spoken.starts[places[0]]
+        if start >= end_char:
+            start_char, end_char = start, max(spoken.ends[place] for place in places)
+        yield Span(*word.span(), start_char, end_char)

@@ -39,19 +39,21 @@ def words(written: str, **options: object) -> list[tuple[str, str]]:
 
 
 def check_spans(written: str, spoken: Spoken) -> None:
-    assert [spoken.text[span.start : span.end] for span in spoken.spans] == spoken.text.split()
-    reached = 0
+    said = [word for word in spoken.text.split() if any(map(str.isalnum, word))]
+    assert [spoken.text[span.start : span.end] for span in spoken.spans] == said
+    last = (0, 0)
     for span in spoken.spans:
-        assert reached <= span.start_char <= span.end_char <= len(written)
-        reached = span.start_char
+        here = (span.start_char, span.end_char)
+        assert here == last or last[1] <= here[0] < here[1] <= len(written)
+        last = here
 
 
 def test_plain_words_stand_for_themselves() -> None:
     assert words("Well, how are you?") == [
-        ("Well,", "Well,"),
+        ("Well,", "Well"),
         ("how", "how"),
         ("are", "are"),
-        ("you?", "you?"),
+        ("you?", "you"),
     ]
 
 
@@ -63,7 +65,7 @@ def test_every_word_of_an_amount_stands_for_the_amount() -> None:
         ("and", "$3.50"),
         ("fifty", "$3.50"),
         ("cents", "$3.50"),
-        ("now.", "now."),
+        ("now.", "now"),
     ]
 
 
@@ -73,7 +75,7 @@ def test_words_keep_their_place_behind_markup() -> None:
         ("link", "link"),
         ("at", "at"),
         ("five", "5%"),
-        ("percent.", "5%."),
+        ("percent.", "5%"),
     ]
 
 
@@ -81,7 +83,7 @@ def test_words_keep_their_place_across_lines() -> None:
     written = "# Prices\n\n- Tea: $2\n- None"
     assert words(written) == [
         ("Prices.", "Prices"),
-        ("Tea:", "Tea:"),
+        ("Tea:", "Tea"),
         ("two", "$2"),
         ("dollars.", "$2"),
         ("None.", "None"),
@@ -101,9 +103,9 @@ def test_a_pronunciation_is_said_as_it_stands() -> None:
         ("sequel", "SQL"),
         ("and", "and"),
         ("ee", "E.ON"),
-        ("on,", "E.ON,"),
+        ("on,", "E.ON"),
         ("not", "not"),
-        ("sql.", "sql."),
+        ("sql.", "sql"),
     ]
 
 
@@ -176,8 +178,8 @@ def test_ten_thousand_characters(unit: str) -> None:
 
 _MARKS = "AB1 \n.,-*_`()#/@&=<>'\"…—½€|"
 _WRITTEN = (
-    "$3.50 5% 23 2024 10:30 a.m. Dr. St. Main etc. ** [x](http://a.bc) a@b.com example.com +1 °C km Jan. 5th <b>"
-    " U.S. 😊 AB-12 IV No."
+    "$3.50 5% 23 2024 10:30 a.m. Dr. St. Main etc. ** [x](http://a.bc) a@b.com example.com +1 °C km Jan. 5th"
+    " <b> U.S. 😊 AB-12 IV No."
 )
 _SCRAPS = st.sampled_from([*_MARKS, *_WRITTEN.split(" ")])
 _TEXTS = st.lists(_SCRAPS | st.text(max_size=4), max_size=14).map("".join)

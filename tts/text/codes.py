@@ -157,6 +157,25 @@ def _all_letters(match: re.Match[str], lexicon: Lexicon) -> str:
     return " and ".join(letters(part, lexicon) for part in match[0].split("&"))
 
 
+def _versions(match: re.Match[str], lexicon: Lexicon) -> str:
+    prefix = "version " if match["v"] and lexicon.code == "en" else ""
+    point = "point" if lexicon.code == "en" else lexicon.dot
+    said = [integer(part, lexicon.code) for part in match["parts"].split(".")]
+    return prefix + f" {point} ".join(said)
+
+
+def _address(match: re.Match[str], lexicon: Lexicon) -> str:
+    octets = [one_by_one(octet, lexicon.code) for octet in match["parts"].split(".")]
+    port = f" port {one_by_one(match['port'], lexicon.code)}" if match["port"] else ""
+    return f" {lexicon.dot} ".join(octets) + port
+
+
+VERSIONS: list[Rule] = [
+    rule(r"(?P<parts>\d{1,3}(?:\.\d{1,3}){3})(?::(?P<port>\d{1,5}))?(?![\w]|\.\d)", _address, "digit"),
+    rule(r"(?P<v>[vV]\.?)?(?P<parts>\d{1,4}(?:\.\d{1,4}){2,4})(?!\w|\.\d)", _versions),
+    rule(r"(?P<v>[vV]\.?)(?P<parts>\d{1,4}(?:\.\d{1,4})?)(?!\w|\.\d)", _versions, "letter", english=True),
+]
+
 CODES: list[Rule] = [
     rule(r"[A-Z]{1,3}&[A-Z]{1,3}(?![\w&])", _all_letters, "letter"),
     rule(r"[A-Z0-9](?:[ ][A-Z0-9]){1,40}(?![\w'&@$€£%]|[.,:-]\d|[-/]\w)", _spaced),

@@ -1,5 +1,6 @@
 """Numbers in words."""
 
+import re
 from functools import lru_cache
 
 from num2words import num2words
@@ -14,6 +15,9 @@ NUMBER = (
     r"(?![.,]?\d)"
 )
 """A number as it is written, with marks between thousands (or lakhs) or none; every repeat is bounded."""
+SIGN = r"(?P<sign>(?<![\w)])[-–+](?=\d))?"
+"""A sign that stands free on its left."""
+RANGE = rf"(?P<low>{NUMBER})(?:\s?[-–—]\s?(?P<high>{NUMBER}))?"
 
 
 @lru_cache(maxsize=4096)
@@ -92,3 +96,17 @@ def number(written: str, lexicon: Lexicon) -> str:
 def is_one(written: str) -> bool:
     """Whether a noun behind the number is in the singular."""
     return written == "1"
+
+
+def amount(low: str, high: str | None, lexicon: Lexicon) -> str:
+    """One number, or a range of two, in words."""
+    if high is None:
+        return number(low, lexicon)
+    return f"{number(low, lexicon)} {lexicon.to} {number(high, lexicon)}"
+
+
+def sign(match: re.Match[str], lexicon: Lexicon) -> str:
+    """The word for a sign in front of a number, with a space behind it."""
+    return {"-": f"{lexicon.minus} ", "–": f"{lexicon.minus} ", "+": f"{lexicon.plus} "}.get(
+        match["sign"] or "", ""
+    )

@@ -1,0 +1,193 @@
+"""Numbers that stand alone: counts, years, decades, ordinals, fractions, ranges, digits one by one."""
+
+import re
+
+from tts.text.lexicon import Lexicon, word_set
+from tts.text.numbers import (
+    MOST_DIGITS,
+    NUMBER,
+    RANGE,
+    SIGN,
+    amount,
+    cardinal,
+    decade,
+    integer,
+    number,
+    one_by_one,
+    ordinal,
+    parts,
+    sign,
+    year,
+)
+from tts.text.rules import Rule, cue_before, rule, word_after, word_before
+
+_FRACTIONS = {"½": "a half", "⅓": "a third", "⅔": "two thirds", "¼": "a quarter", "¾": "three quarters"}
+_FRACTIONS |= {
+    "⅛": "an eighth",
+    "⅜": "three eighths",
+    "⅝": "five eighths",
+    "⅞": "seven eighths",
+    "⅕": "a fifth",
+}
+_DECADE_CUES = word_set("the his her their our my your early mid late in")
+_SCORE_CUES = word_set("score scored rated rating got gave")
+_DIGITS_BEHIND = word_set(
+    "code pin zip account confirmation id reference ref tracking passcode password extension ext "
+    "serial passport routing license booking"
+)
+_VERSION_CUES = word_set("version release build python java node ruby php ios android ubuntu windows")
+_LONG_NUMBER_BEHIND = word_set("order number ticket case invoice flight policy claim no #")
+_YEAR_CUES = word_set(
+    "in since until till by of from before after during year circa around mid early late spring "
+    "summer autumn fall winter january february march april june july august september october "
+    "november december jan feb mar apr jun jul aug sep sept oct nov dec class copyright"
+)
+
+
+def year_range(low: str, high: str) -> tuple[str, str] | None:
+    """Both ends in words when a range is one of years: ``2010-2015``, ``1914-18``."""
+    if len(low) != 4 or not 1100 <= int(low) <= 2099:
+        return None
+    if len(high) == 4 and int(low) < int(high) <= 2099:
+        return year(int(low)), year(int(high))
+    if len(high) == 2 and int(high) > int(low[2:]):
+        return year(int(low)), cardinal(int(high))
+    return None
+
+
+def is_decade(match: re.Match[str]) -> bool:
+    """Whether ``30s`` is a decade of a life or a century, not half a minute."""
+    return len(match["low"]) == 4 or (len(match["low"]) == 2 and word_before(match) in _DECADE_CUES)
+
+
+def _decade(match: re.Match[str], lexicon: Lexicon) -> str | None:
+    digits = match["digits"]
+    return (
+        None
+        if len(digits) == 2 and not match["mark"] and word_before(match) not in _DECADE_CUES
+        else decade(digits)
+    )
+
+
+def _ordinal(match: re.Match[str], lexicon: Lexicon) -> str | None:
+    digits = match["digits"].replace(",", "")
+    return ordinal(int(digits)) if len(digits) <= MOST_DIGITS else None
+
+
+def fraction(above: int, below: int) -> str | None:
+    """A simple fraction in words; None where it is more likely a ratio, a date or a pair."""
+    if not 0 < above < below or not (below <= 20 or below in (32, 64, 100)):
+        return None
+    if below == 2:
+        return "one half"
+    if below == 4:
+        return "one quarter" if above == 1 else f"{cardinal(above)} quarters"
+    return f"{cardinal(above)} {ordinal(below)}{'s' if above > 1 else ''}"
+
+
+def _fraction(match: re.Match[str], lexicon: Lexicon) -> str | None:
+    if match["whole"] is None and (match["above"], match["below"]) == ("24", "7"):
+        return "twenty-four seven"
+    if match["whole"] is None and word_before(match) in _SCORE_CUES:
+        return f"{integer(match['above'])} out of {integer(match['below'])}"
+    words = fraction(int(match["above"]), int(match["below"]))
+    if match["whole"] is None:
+        return words or f"{integer(match['above'])} {lexicon.slash} {integer(match['below'])}"
+    if words is None:
+        return None
+    part = f"a {words.removeprefix('one ')}" if words.startswith("one ") else words
+    return f"{cardinal(int(match['whole']))} and {part}"
+
+
+def _vulgar(match: re.Match[str], lexicon: Lexicon) -> str:
+    words = _FRACTIONS[match["mark"]]
+    return f"{integer(match['whole'])} and {words}" if match["whole"] else words.replace("a half", "one half")
+
+
+def _range(match: re.Match[str], lexicon: Lexicon) -> str:
+    low, high = match["low"], match["high"]
+    years = year_range(low, high) if lexicon.code == "en" else None
+    if years:
+        return f"{years[0]} {lexicon.to} {years[1]}"
+    if len(low) > 1 and low[0] == "0" and low.isdecimal():
+        return f"{one_by_one(low, lexicon.code)}, {one_by_one(high, lexicon.code)}"
+    return amount(low, high, lexicon)
+
+
+def _scaled(match: re.Match[str], lexicon: Lexicon) -> str | None:
+    """``10K`` is ten thousand; one digit and a letter is a code (``gate 4B``, ``a 5K``)."""
+    if len(match["low"]) == 1 and match["high"] is None:
+        return None
+    scale = lexicon.scales[match["scale"].upper()]
+    return f"{sign(match, lexicon)}{amount(match['low'], match['high'], lexicon)} {scale}"
+
+
+def _is_year(match: re.Match[str], value: int) -> bool:
+    """Four digits are a year after a word like ``in``, or alone when near our time with nothing counted."""
+    if word_before(match).rstrip(".") in _YEAR_CUES:
+        return 1100 <= value <= 2099
+    counted = word_after(match)
+    things = counted.endswith("s") and counted not in ("was", "is", "has", "as", "his", "this")
+    return 1900 <= value <= 2099 and not things
+
+
+def _number(match: re.Match[str], lexicon: Lexicon) -> str | None:
+    low = match["low"]
+    if "," in low and "." not in low and not lexicon.decimal_comma and parts(low, False)[1]:
+        return None  # "2,3" is a list of two in English
+    before = cue_before(match)
+    if low.isdecimal():
+        if before in _DIGITS_BEHIND or (before in _LONG_NUMBER_BEHIND and len(low) >= 4) or len(low) >= 7:
+            return sign(match, lexicon) + one_by_one(low, lexicon.code)
+        if lexicon.code == "en" and len(low) == 4 and not match["sign"] and _is_year(match, int(low)):
+            return year(int(low))
+    if lexicon.code == "en" and before in _VERSION_CUES and low.count(".") == 1 and "," not in low:
+        return " point ".join(map(integer, low.split(".")))
+    return sign(match, lexicon) + number(low, lexicon)
+
+
+def _spaced_thousands(match: re.Match[str], lexicon: Lexicon) -> str | None:
+    """``1 234`` where commas are for decimals."""
+    return integer(match["low"].replace(" ", ""), lexicon.code) if lexicon.decimal_comma else None
+
+
+def _hash(match: re.Match[str], lexicon: Lexicon) -> str:
+    digits = match["digits"]
+    words = one_by_one(digits, lexicon.code) if len(digits) >= 4 else integer(digits, lexicon.code)
+    return f"{lexicon.number} {words}"
+
+
+def _ratio(match: re.Match[str], lexicon: Lexicon) -> str:
+    return f"{integer(match['low'], lexicon.code)} {lexicon.to} {integer(match['high'], lexicon.code)}"
+
+
+def _hyphenated(match: re.Match[str], lexicon: Lexicon) -> str:
+    whole, fraction_digits = parts(match["low"], lexicon.decimal_comma)
+    words = (
+        number(match["low"], lexicon) if fraction_digits or len(whole) < 5 else integer(whole, lexicon.code)
+    )
+    return f"{words} "
+
+
+FIGURES: list[Rule] = [
+    rule(r"(?P<mark>')?(?P<digits>\d0|1[1-9]\d0|20\d0)s\b", _decade, english=True),
+    rule(r"(?P<digits>\d{1,3}(?:,\d{3}){0,4})(?:st|nd|rd|th)\b", _ordinal, "digit", english=True),
+    rule(
+        r"(?:(?P<whole>\d{1,3})[ ])?(?P<above>\d{1,3})/(?P<below>\d{1,3})(?![\w/])",
+        _fraction,
+        "digit",
+        english=True,
+    ),
+    rule(rf"(?:(?P<whole>\d{{1,3}})[ ]?)?(?P<mark>[{''.join(_FRACTIONS)}])", _vulgar, english=True),
+    rule(rf"{SIGN}{RANGE}(?P<scale>[KMBT]|k)(?!\w)", _scaled),
+]
+
+NUMBERS: list[Rule] = [
+    rule(r"(?P<low>\d{1,2}):(?P<high>\d{1,2})(?![\w:])", _ratio, "digit"),
+    rule(rf"(?P<low>{NUMBER})\s?[-–—]\s?(?P<high>{NUMBER})(?![\w-])", _range, "digit"),
+    rule(r"\#\s?(?P<digits>\d{1,15})(?![\w-])", _hash, "mark"),
+    rule(rf"(?P<sign>)(?P<low>{NUMBER})-(?=[^\W\d_]{{2}})", _hyphenated, "digit"),
+    rule(r"(?P<sign>)(?P<low>\d{1,3}(?:[ ]\d{3}){1,4})(?![\d-])", _spaced_thousands, "digit"),
+    rule(rf"{SIGN}(?P<low>{NUMBER})", _number),
+    rule(r"\d+", lambda match, lexicon: one_by_one(match[0], lexicon.code), "digit"),
+]
