@@ -11,6 +11,7 @@ from asr.recogniser import Transcript
 from pipeline.audio_clock import RATE
 from pipeline.drafting import Drafting
 from pipeline.events import SpeechStopped, TranscriptDone
+from pipeline.expecting import expecting
 from pipeline.interruption import words
 from pipeline.mouth import Answer
 from pipeline.reply import StageFailed
@@ -123,6 +124,7 @@ class CommitGate:
             self._policy,
             probability=probability,
             transcript=attempt.transcript.text if attempt.transcript is not None else "",
+            expecting=expecting(self._call.dialogue.last_agent_words),
             longest_pause_ms=turn.longest_pause_ms,
         )
         self._consider(turn, self._silence_ms(turn))

@@ -30,5 +30,7 @@ class Dialogue:
         return [self._system, *self._messages, *tail]
 
     @property
-    def turns(self) -> int:
-        return sum(message.role == "user" for message in self._messages)
+    def last_agent_words(self) -> str:
+        """What the caller heard last from the agent, empty when it was the caller who spoke last."""
+        last = self._messages[-1] if self._messages else None
+        return last.text if last is not None and last.role == "assistant" else ""

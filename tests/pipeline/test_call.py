@@ -344,7 +344,7 @@ def test_the_client_may_silence_the_agent() -> None:
 
 
 def test_a_peer_that_stops_sending_after_speech_is_still_answered() -> None:
-    scene = question(sends_until=2.25)
+    scene = question(sends_until=2.25, detector=Detector(0.7))
     run(scene.play())
     assert scene.records[0].status == "completed"
     assert scene.records[0].durations["endpoint"] > 300
