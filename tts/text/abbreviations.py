@@ -4,7 +4,7 @@ import re
 
 from tts.text.lexicon import Lexicon, word_set
 from tts.text.numbers import cardinal, ordinal
-from tts.text.rules import Rule, ends_sentence, rule
+from tts.text.rules import Rule, ends_sentence, rule, word_after
 
 _BEFORE_NAMES = {
     "Mr": "Mister",
@@ -107,6 +107,7 @@ _WITH_STOP = {
     "secs": "seconds",
     "lbs": "pounds",
 }
+_AFTER_STREETS = frozenset({"n", "s", "e", "w", "nw", "ne", "sw", "se", "apt", "suite", "ste", "unit", "fl"})
 _POINT_FORWARD = frozenset({"vs", "e.g", "i.e", "approx", "viz", "cf", "incl", "excl", "esp", "P.O"})
 _WITHOUT_STOP = {
     "vs": "versus",
@@ -218,7 +219,8 @@ def _follows_a_name(match: re.Match[str]) -> bool:
 def _street(match: re.Match[str], lexicon: Lexicon) -> str | None:
     if not _follows_a_name(match):
         return None
-    return _STREETS[match["name"]] + _end(match)
+    onward = word_after(match) in _AFTER_STREETS
+    return _STREETS[match["name"]] + ("" if onward else _end(match))
 
 
 def _with_stop(match: re.Match[str], lexicon: Lexicon) -> str:

@@ -51,7 +51,7 @@ def _spelled(text: str, lexicon: Lexicon) -> str:
 
 def host(name: str, lexicon: Lexicon) -> str:
     """A domain name in words, short country endings spelled."""
-    labels = name.split(".")
+    labels = name.lower().split(".")
     said = [
         letters(label.upper(), lexicon)
         if place and label.lower() in _SPELLED_ENDINGS
@@ -62,7 +62,7 @@ def host(name: str, lexicon: Lexicon) -> str:
 
 
 def _email(match: re.Match[str], lexicon: Lexicon) -> str:
-    return f"{_spelled(match['local'], lexicon)} {lexicon.at} {host(match['host'], lexicon)}"
+    return f"{_spelled(match['local'].lower(), lexicon)} {lexicon.at} {host(match['host'], lexicon)}"
 
 
 def _url(match: re.Match[str], lexicon: Lexicon) -> str:

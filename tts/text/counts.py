@@ -29,6 +29,7 @@ _FRACTIONS |= {
     "⅞": "seven eighths",
     "⅕": "a fifth",
 }
+_STATE = re.compile(r"\b[A-Z]{2} $")
 _DECADE_CUES = word_set("the his her their our my your early mid late in")
 _SCORE_CUES = word_set("score scored rated rating got gave")
 _DIGITS_BEHIND = word_set(
@@ -42,6 +43,9 @@ _YEAR_CUES = word_set(
     "summer autumn fall winter january february march april june july august september october "
     "november december jan feb mar apr jun jul aug sep sept oct nov dec class copyright"
 )
+
+_AMOUNT_CUES = word_set("by of from around")
+"""Those of them that stand before counts as well (``a total of 1905 users``)."""
 
 
 def year_range(low: str, high: str) -> tuple[str, str] | None:
@@ -90,6 +94,8 @@ def _fraction(match: re.Match[str], lexicon: Lexicon) -> str | None:
         return "twenty-four seven"
     if match["whole"] is None and word_before(match) in _SCORE_CUES:
         return f"{integer(match['above'])} out of {integer(match['below'])}"
+    if match["whole"] is None and match["above"] == match["below"]:
+        return f"{integer(match['above'])} {integer(match['below'])}"
     words = fraction(int(match["above"]), int(match["below"]))
     if match["whole"] is None:
         return words or f"{integer(match['above'])} {lexicon.slash} {integer(match['below'])}"
@@ -102,6 +108,23 @@ def _fraction(match: re.Match[str], lexicon: Lexicon) -> str | None:
 def _vulgar(match: re.Match[str], lexicon: Lexicon) -> str:
     words = _FRACTIONS[match["mark"]]
     return f"{integer(match['whole'])} and {words}" if match["whole"] else words.replace("a half", "one half")
+
+
+def _rating(match: re.Match[str], lexicon: Lexicon) -> str:
+    return f"{number(match['above'], lexicon)} out of {integer(match['below'])}"
+
+
+def _short_year(match: re.Match[str], lexicon: Lexicon) -> str:
+    digits = match["digits"]
+    return f"oh {cardinal(int(digits[1]))}" if digits[0] == "0" else cardinal(int(digits))
+
+
+def _times(match: re.Match[str], lexicon: Lexicon) -> str:
+    """``2x`` and ``1920x1080``."""
+    low = number(match["low"], lexicon)
+    if match["high"] is None:
+        return f"{low} {lexicon.times}"
+    return f"{low} {'by' if match['mark'] == 'x' else lexicon.times} {number(match['high'], lexicon)}"
 
 
 def _range(match: re.Match[str], lexicon: Lexicon) -> str:
@@ -124,11 +147,18 @@ def _scaled(match: re.Match[str], lexicon: Lexicon) -> str | None:
 
 def _is_year(match: re.Match[str], value: int) -> bool:
     """Four digits are a year after a word like ``in``, or alone when near our time with nothing counted."""
-    if word_before(match).rstrip(".") in _YEAR_CUES:
-        return 1100 <= value <= 2099
-    counted = word_after(match)
+    before, counted = word_before(match).rstrip("."), word_after(match)
     things = counted.endswith("s") and counted not in ("was", "is", "has", "as", "his", "this")
+    if before in _YEAR_CUES and (before not in _AMOUNT_CUES or not things):
+        return 1100 <= value <= 2099
     return 1900 <= value <= 2099 and not things
+
+
+def _is_zip(match: re.Match[str]) -> bool:
+    """Five digits behind a state's two letters."""
+    return len(match["low"]) == 5 and bool(
+        _STATE.search(match.string, max(0, match.start() - 4), match.start())
+    )
 
 
 def _number(match: re.Match[str], lexicon: Lexicon) -> str | None:
@@ -137,7 +167,12 @@ def _number(match: re.Match[str], lexicon: Lexicon) -> str | None:
         return None  # "2,3" is a list of two in English
     before = cue_before(match)
     if low.isdecimal():
-        if before in _DIGITS_BEHIND or (before in _LONG_NUMBER_BEHIND and len(low) >= 4) or len(low) >= 7:
+        if (
+            _is_zip(match)
+            or before in _DIGITS_BEHIND
+            or (before in _LONG_NUMBER_BEHIND and len(low) >= 4)
+            or len(low) >= 7
+        ):
             return sign(match, lexicon) + one_by_one(low, lexicon.code)
         if lexicon.code == "en" and len(low) == 4 and not match["sign"] and _is_year(match, int(low)):
             return year(int(low))
@@ -172,6 +207,14 @@ def _hyphenated(match: re.Match[str], lexicon: Lexicon) -> str:
 FIGURES: list[Rule] = [
     rule(r"(?P<mark>')?(?P<digits>\d0|1[1-9]\d0|20\d0)s\b", _decade, english=True),
     rule(r"(?P<digits>\d{1,3}(?:,\d{3}){0,4})(?:st|nd|rd|th)\b", _ordinal, "digit", english=True),
+    rule(r"(?P<above>\d{1,3}\.\d{1,2})/(?P<below>\d{1,3})(?![\w/])", _rating, "digit", english=True),
+    rule(r"'(?P<digits>\d\d)(?![\w'])", _short_year, "mark", english=True),
+    rule(
+        rf"(?P<low>{NUMBER})\s?(?P<mark>[x×])(?:\s?(?P<high>{NUMBER}))?(?![\w×])",
+        _times,
+        "digit",
+        english=True,
+    ),
     rule(
         r"(?:(?P<whole>\d{1,3})[ ])?(?P<above>\d{1,3})/(?P<below>\d{1,3})(?![\w/])",
         _fraction,

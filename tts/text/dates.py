@@ -91,11 +91,12 @@ def _dotted(match: re.Match[str], lexicon: Lexicon) -> str | None:
 
 def _short(match: re.Match[str], lexicon: Lexicon) -> str | None:
     """``on 3/4``: a date only where the word before says so."""
-    return (
-        date(int(match["second"]), int(match["first"]), None, lexicon)
-        if word_before(match) in _DATE_CUES
-        else None
-    )
+    return date(int(match["second"]), int(match["first"]), None, lexicon) if _is_dated(match) else None
+
+
+def _is_dated(match: re.Match[str]) -> bool:
+    before = match.string[max(0, match.start() - 12) : match.start()].rstrip(" ,.").rpartition(" ")[2]
+    return before.lower() in _DATE_CUES or before in _DAYS or before in _DAYS.values()
 
 
 def _month_first(match: re.Match[str], lexicon: Lexicon) -> str:

@@ -52,7 +52,9 @@ def _finish(out: Tracked, at: int) -> None:
     """End what was said so far as a sentence, if it does not end as one."""
     while out.last == " ":
         out.pop()
-    if out.last and (out.last.isalnum() or out.last in "\"')]%°"):
+    quoted = out.last in ("'", '"', ")", "]")
+    ended = quoted and len(out) > 1 and out.characters[-2] in ".!?…:"
+    if not ended and (quoted or out.last.isalnum() or out.last in ("%", "°")):
         out.add(".", at, at)
 
 
@@ -120,14 +122,19 @@ def _mark(character: str, text: str, at: int, end: int, out: Tracked) -> int:
     before = text[at - 1 : at] if at else ""
     if character == "|":
         out.add(", ", at, at + 1)
-    elif not _is_emphasis(character, before, after):
+    elif not _is_emphasis(character, before, after, "*" in text[at + 1 : min(end, at + 80)]):
         out.add(_spoken_mark(character, out), at, at + 1)
     return at + 1
 
 
-def _is_emphasis(character: str, before: str, after: str) -> bool:
-    """Whether a star, underscore or tilde is markup: at a word's edge, not an operator between numbers."""
+def _is_emphasis(character: str, before: str, after: str, pair: bool) -> bool:
+    """Whether a star, underscore or tilde is markup: at a word's edge, not an operator between numbers.
+
+    ``pair`` tells whether another star follows soon.
+    """
     if character == "*":
+        if after.isdecimal() and (not before or before.isspace()) and not pair:
+            return False  # "dial *67"
         return not (before.isspace() and after.isspace()) and not (before.isdecimal() and after.isdecimal())
     if character == "_":
         return not ((before.isalnum() or before == "_") and (after.isalnum() or after == "_"))

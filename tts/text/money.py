@@ -40,7 +40,8 @@ def _money(match: re.Match[str], lexicon: Lexicon) -> str | None:
     found = match.groupdict()
     minus = f"{lexicon.minus} " if found.get("sign") else ""
     low, high, scale = match["low"], found.get("high"), found.get("scale")
-    many = currency.one if lexicon.code == "en" and attributive(match) else currency.many
+    exact = bool(parts(low, lexicon.decimal_comma)[1]) and not scale
+    many = currency.one if lexicon.code == "en" and attributive(match) and not exact else currency.many
     if scale:
         scale_word = lexicon.scales.get(scale.upper()) or _SCALE_WORDS.get(scale.lower(), scale)
         amount = number(low, lexicon) + (f" {lexicon.to} {number(high, lexicon)}" if high else "")

@@ -50,6 +50,14 @@ def _named(match: re.Match[str], lexicon: Lexicon) -> str:
     ]
 
 
+def _number_sign(match: re.Match[str], lexicon: Lexicon) -> str:
+    return f"{lexicon.number} "
+
+
+def _star(match: re.Match[str], lexicon: Lexicon) -> str:
+    return "star "
+
+
 def _hashtag(match: re.Match[str], lexicon: Lexicon) -> str:
     return f"hashtag {match['word']}"
 
@@ -73,11 +81,14 @@ SYMBOLS: list[Rule] = [
     rule(r"\.NET\b", _named, "mark"),
     rule(r"[^\W\d_]{1,40}(?:_[^\W_]{1,40}){1,12}", _snake, "letter"),
     rule(r"[A-Za-zà-ÿ][a-zà-ÿ]{0,20}/[a-zà-ÿ]{1,20}(?![\w/])", _alternatives, "letter"),
+    rule(r"\#(?=[A-Z]{0,6}-?\d)", _number_sign, "mark"),
+    rule(r"(?<=[^\W\d_][ ])>(?=[ ][^\W\d_])", _pause, "mark"),
+    rule(r"\*(?=\d)(?<!\d\*)", _star, "mark", english=True),
     rule(r"\#(?P<word>[^\W\d_]\w{0,40})", _hashtag, "mark", english=True),
     rule(r"[~≈]\s?(?=[\d$€£])", _about, "mark"),
     rule(rf"[{''.join(_MARKS)}]", _mark),
     rule(r"\s?(?P<mark>[+=*×@%°&])", _operator, "mark"),
-    rule(r"[()\[\]{}|]|(?<=\s)[-–](?=\s)", _pause, "mark"),
+    rule(r"[()\[\]{}|]|(?<!\S)[-–](?!\S)", _pause, "mark"),
     rule(r"['\u2019](?![^\W_])(?<![^\W_]')", _nothing, "mark"),
     rule(r"[^\w\s'\u2019\-]", _nothing, "mark"),
 ]

@@ -75,6 +75,8 @@ _UNITS = {
     "sec": ("second", "seconds"),
     "s": ("second", "seconds"),
     "ms": ("millisecond", "milliseconds"),
+    "mos": ("month", "months"),
+    "mo": ("month", "months"),
     "wks": ("week", "weeks"),
     "wk": ("week", "weeks"),
     "yrs": ("year", "years"),
@@ -115,7 +117,9 @@ def _height(match: re.Match[str], lexicon: Lexicon) -> str:
     return f"{feet} foot {cardinal(int(match['inches']))}"
 
 
-def _inches(match: re.Match[str], lexicon: Lexicon) -> str:
+def _inches(match: re.Match[str], lexicon: Lexicon) -> str | None:
+    if match.string.count('"', max(0, match.start() - 200), match.start()) % 2:
+        return None  # it closes a quotation
     one = is_one(match["low"]) or attributive(match)
     return f"{number(match['low'], lexicon)} {'inch' if one else 'inches'}"
 
