@@ -24,9 +24,11 @@ FLOW_CONTEXT = 32
 DECODER_CONTEXT = {"x_low": 12, "low": 12, "medium": 12}
 WIDEST_DECODER_CONTEXT = 14
 """Frames on each side that a decoder frame depends on, by the voice's quality; "high" has the widest."""
-WINDOWS = (16, 44, 88)
+WINDOWS = (16, 44, 88, 176)
 """Frames decoded at a time: few for an early first sound, then more, since context is computed twice."""
 FLOW_WINDOW = 128
+SHORTEST_FLOW = 72
+"""Frames. ONNX Runtime sums narrow products in another order, which the flow enlarges."""
 SEED = 0
 
 
@@ -104,6 +106,8 @@ class PiperNetwork:
 
     def _run_flow(self, encoded: Encoded, begin: int, end: int) -> npt.NDArray[np.float32]:
         first, last = max(0, begin - FLOW_CONTEXT), min(encoded.frames, end + FLOW_CONTEXT)
+        last = min(encoded.frames, max(last, first + SHORTEST_FLOW))
+        first = max(0, min(first, last - SHORTEST_FLOW))
         window = {
             name: np.ascontiguousarray(value[..., first:last])
             if value.ndim == 3 and value.shape[-1] == encoded.frames
