@@ -61,7 +61,7 @@ class Plivo(Carrier):
         stream = text(start, "streamId")
         if not stream:
             raise BadMessage("'start' without a streamId")
-        encoding = _encoding(start.get("mediaFormat") or {})
+        encoding = _encoding(start.get("mediaFormat"))
         if not self._stream:
             self._stream, self._speaks = stream, encoding
         custom = _extra_headers(headers)
@@ -91,7 +91,7 @@ class Plivo(Carrier):
         return [compact({"event": "clearAudio", "streamId": self._stream})]
 
 
-def _encoding(media_format: dict[str, Any]) -> Encoding:
+def _encoding(media_format: object) -> Encoding:
     kind = text(media_format, "encoding") or "audio/x-mulaw"
     rate = number(media_format, "sampleRate") or 8000
     if kind == "audio/x-mulaw" and rate == 8000:

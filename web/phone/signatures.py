@@ -10,6 +10,7 @@ import binascii
 import hashlib
 import hmac
 import json
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
@@ -33,7 +34,7 @@ class ReplayGuard:
         """Whether this has not been seen within the window; it counts as seen from now on."""
         while self._seen and (len(self._seen) >= _REMEMBERED or next(iter(self._seen.values())) < now):
             del self._seen[next(iter(self._seen))]
-        if self._seen.get(token, 0.0) >= now:
+        if self._seen.get(token, -math.inf) >= now:
             return False
         self._seen[token] = now + 2 * self._window
         return True

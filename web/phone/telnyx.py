@@ -65,7 +65,7 @@ class Telnyx(Carrier):
         return Started(
             stream_id=stream,
             call_id=text(start, "call_control_id"),
-            hears=_encoding(text(start.get("media_format") or {}, "encoding") or "PCMU", "stream_codec"),
+            hears=_encoding(text(start.get("media_format"), "encoding") or "PCMU", "stream_codec"),
             speaks=_encoding(custom.pop("reply_codec", "PCMU"), "reply_codec"),
             account=text(start, "user_id"),
             caller=text(start, "from") or custom.pop("caller", None),

@@ -55,7 +55,7 @@ class Twilio(Carrier):
         stream = text(start, "streamSid") or stream
         if not stream:
             raise BadMessage("'start' without a streamSid")
-        encoding = text(start.get("mediaFormat") or {}, "encoding")
+        encoding = text(start.get("mediaFormat"), "encoding")
         if encoding not in ("", "audio/x-mulaw"):
             raise BadMessage(f"media in {encoding!r}; the stream must be audio/x-mulaw")
         self._stream = self._stream or stream

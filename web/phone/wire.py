@@ -144,8 +144,10 @@ def part(message: Mapping[str, Any], name: str) -> dict[str, Any]:
     return value
 
 
-def text(message: Mapping[str, Any], *names: str) -> str:
-    """The first of these fields that is there, as text (a number is text too); else empty."""
+def text(message: object, *names: str) -> str:
+    """The first of an object's fields that is there, as text (a number is text too); else empty."""
+    if not isinstance(message, Mapping):
+        return ""
     for name in names:
         value = message.get(name)
         if isinstance(value, str) and value:
@@ -155,7 +157,7 @@ def text(message: Mapping[str, Any], *names: str) -> str:
     return ""
 
 
-def number(message: Mapping[str, Any], name: str) -> int | None:
+def number(message: object, name: str) -> int | None:
     """A count, written as a number or as text. None where it is missing or is none."""
     value = text(message, name)
     return int(value) if value.isdecimal() and len(value) < 16 else None

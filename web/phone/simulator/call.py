@@ -59,6 +59,8 @@ class SimulatedCall:
         self._rng = random.Random(self._network.seed)
         self._keep = keep
         self._speech: deque[bytes] = deque()
+        self._said = asyncio.Event()
+        self._said.set()
         self._swapped: Message | None = None
         self._up: asyncio.Queue[tuple[float, Message]] = asyncio.Queue()
         self._down: asyncio.Queue[tuple[float, Message]] = asyncio.Queue()
@@ -76,11 +78,11 @@ class SimulatedCall:
         size = encoding.frame_bytes
         data += encoding.silence * (-len(data) % size)
         self._speech.extend(data[start : start + size] for start in range(0, len(data), size))
+        self._said.clear()
 
-    @property
-    def speaking(self) -> bool:
-        """Whether the caller still has something to say."""
-        return bool(self._speech)
+    async def until_said(self) -> None:
+        """Wait until the caller has said everything, or the call is over."""
+        await self._said.wait()
 
     def press(self, digit: str) -> None:
         self._send(self._shape.digit(digit))
@@ -103,6 +105,14 @@ class SimulatedCall:
                 return
             await asyncio.sleep(FRAME_SECONDS)
 
+    def decoded(self) -> list[tuple[float, Audio]]:
+        """What the caller heard, by frames: when, and its samples."""
+        return [(one.at, self._shape.encoding.decode(one.payload)) for one in self.played]
+
+    def audible_since(self, when: float) -> list[float]:
+        """When since then the caller heard the agent, by frames."""
+        return [at for at, samples in self.decoded() if at >= when and _is_audible(samples)]
+
     # ---- the carrier
 
     async def run(self) -> None:
@@ -119,6 +129,7 @@ class SimulatedCall:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._up.join(), _LAST_MESSAGES_SECONDS)
         finally:
+            self._said.set()
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
@@ -145,11 +156,13 @@ class SimulatedCall:
         self.frames_played += 1
         if self._keep:
             self.played.append(PlayedFrame(self.now, frame))
-        if float(np.abs(self._shape.encoding.decode(frame)).max()) > _AUDIBLE:
+        if _is_audible(self._shape.encoding.decode(frame)):
             self.last_audible = self.now
 
     def _speak(self, ticks: int) -> None:
         encoding = self._shape.encoding
+        if not self._speech:
+            self._said.set()
         frame = self._speech.popleft() if self._speech else encoding.silence * encoding.frame_bytes
         message = self._shape.media(frame, ticks * round(FRAME_SECONDS * 1000))
         self.frames_sent += 1
@@ -220,3 +233,7 @@ class SimulatedCall:
     def _arrival(self) -> float:
         delay = self._network.latency + self._network.jitter * self._rng.random()
         return asyncio.get_running_loop().time() + delay
+
+
+def _is_audible(samples: Audio) -> bool:
+    return float(np.abs(samples).max()) > _AUDIBLE

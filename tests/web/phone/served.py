@@ -1,0 +1,107 @@
+"""The phone bridge on a real socket, with settings of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+from pipeline.agent import Agent
+from pipeline.stages import Stages
+from tests.pipeline.fakes import (
+    QUIET,
+    Detector,
+    InlineWorkers,
+    LevelVad,
+    Parrot,
+    Script,
+    ScriptedRecogniser,
+    SlowReader,
+)
+from tests.web.phone.scene import FakeService
+from web.phone import mount
+from web.routes import Routes
+from web.switchboard import Switchboard
+
+
+@dataclass(frozen=True)
+class PhoneTestSettings:
+    """What `web.phone.settings.PhoneSettings` asks for, with nothing set."""
+
+    host: str = "127.0.0.1"
+    send_timeout_seconds: float = 5.0
+    public_url: str = ""
+    phone_unsigned: bool = False
+    mask_caller_numbers: bool = False
+    twilio_auth_token: SecretStr | None = None
+    twilio_shared_key: SecretStr | None = None
+    telnyx_public_key: str = ""
+    telnyx_stream_token: SecretStr | None = None
+    telnyx_api_key: SecretStr | None = None
+    plivo_auth_id: str = ""
+    plivo_auth_token: SecretStr | None = None
+    vonage_signature_secret: SecretStr | None = None
+    vonage_application_id: str = ""
+    vonage_private_key: Path | None = None
+    asterisk_secret: SecretStr | None = None
+    audiosocket_port: int = 0
+
+
+@dataclass
+class Served:
+    """A server on a free port."""
+
+    port: int
+    service: FakeService
+    switchboard: Switchboard
+
+    def address(self, path: str) -> str:
+        return f"ws://127.0.0.1:{self.port}{path}"
+
+
+def greeting_service() -> FakeService:
+    """Calls in which the agent greets."""
+    stages = Stages(
+        workers=InlineWorkers(),  # type: ignore[arg-type]
+        vad=LevelVad(),
+        recogniser=ScriptedRecogniser(Script(), lambda: asyncio.get_running_loop().time()),
+        end_of_turn=Detector(),
+        language=Parrot(),
+        voice=SlowReader(),
+    )
+    return FakeService(stages, Agent(name="test", persona="Be brief.", greeting="Hello.", silence=QUIET))
+
+
+@contextlib.asynccontextmanager
+async def serving(settings: PhoneTestSettings) -> AsyncIterator[Served]:
+    routes, switchboard, service = Routes(), Switchboard(), greeting_service()
+    switchboard.service = service  # type: ignore[assignment]
+    phones = mount(routes, switchboard, settings)
+
+    async def answer(_: ServerConnection, request: Request) -> Response | None:
+        return await routes.answer(request)
+
+    async def handle(connection: ServerConnection) -> None:
+        assert connection.request is not None
+        socket = routes.socket_at(connection.request)
+        assert socket is not None
+        await socket.handler(connection)
+
+    await phones.start()
+    async with serve(handle, "127.0.0.1", 0, process_request=answer, max_size=1 << 20) as server:
+        yield Served(server.sockets[0].getsockname()[1], service, switchboard)
+        await switchboard.hang_up_all(5)
+    await phones.stop()
+
+
+def request(path: str, host: str = "agent.example.com", **headers: str) -> Request:
+    """An opening request; header names with underscores for dashes."""
+    all_headers = {"Host": host, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    return Request(path, Headers(all_headers))
