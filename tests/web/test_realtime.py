@@ -21,6 +21,7 @@ from web.realtime.client_events import (
     typed_text,
 )
 from web.realtime.client_events import SessionUpdate as Update
+from web.realtime.formats import decode
 from web.realtime.pace import RealTimePace
 from web.realtime.server_events import Translator
 from web.realtime.session import Session
@@ -119,6 +120,19 @@ def test_a_client_chooses_its_formats_and_sees_what_is_in_force() -> None:
     assert audio["output"]["format"] == {"type": "audio/pcm", "rate": 8_000}
     session.update(update(input=pcm(None)))
     assert (session.input.rate, session.output.rate) == (24_000, 8_000)
+
+
+@pytest.mark.parametrize("name", ["audio/pcmu", "audio/pcma"])
+def test_the_telephones_formats_are_there(name: str) -> None:
+    session = Session()
+    session.update(update(input={"format": {"type": name}}, output={"format": {"type": name}}))
+    assert session.describe(Agent(name="x", persona="x"))["audio"]["input"]["format"] == {"type": name}
+    wires = translated(session, *spoken_reply())
+    audio = b"".join(
+        base64.b64decode(wire["delta"]) for wire in wires if wire["type"].endswith("audio.delta")
+    )
+    assert len(audio) == pytest.approx(640, abs=2)  # 80 ms at 8 kHz, a byte each
+    assert np.median(decode(session.input, audio)) == pytest.approx(0.25, abs=0.01)
 
 
 def test_a_format_that_cannot_be_had_changes_nothing() -> None:

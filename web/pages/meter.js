@@ -1,7 +1,8 @@
 // A level meter of a few bars. Levels are RMS in [0, 1]; what is shown is loudness in decibels, falling gently.
 
 const BARS = 9;
-const FLOOR_DB = -55;
+const FLOOR_DB = -50;
+const FULL_DB = -14;
 const FALL = 0.82;
 
 export class Meter {
@@ -16,7 +17,7 @@ export class Meter {
 
   show(rms) {
     const db = 20 * Math.log10(Math.max(rms, 1e-6));
-    this.level = Math.min(1, Math.max(0, 1 - db / FLOOR_DB) * 1.25);
+    this.level = Math.min(1, Math.max(0, (db - FLOOR_DB) / (FULL_DB - FLOOR_DB)));
     this.shown = Math.max(this.shown, this.level);
   }
 

@@ -14,6 +14,7 @@ from pipeline.call import Call
 from pipeline.events import CallEnded, CallEvent, PeerGone
 from web.realtime import client_events as client
 from web.realtime.client_events import BadEvent
+from web.realtime.formats import decode
 from web.realtime.pace import RealTimePace
 from web.realtime.server_events import Translator, Wire, response
 from web.realtime.session import Session
@@ -149,7 +150,7 @@ class _Listener:
     async def _hear(self, event: client.AudioAppend) -> None:
         """Pass the audio on, no faster than it was spoken."""
         try:
-            samples = self._session.input.decode(client.decode_audio(event))
+            samples = decode(self._session.input, client.decode_audio(event))
         except ValueError as error:
             if isinstance(error, BadEvent):
                 raise

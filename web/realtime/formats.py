@@ -1,43 +1,44 @@
-"""How audio is written on the realtime wire: 16-bit PCM at a rate of the client's choice."""
+"""How audio is written on the realtime wire: 16-bit PCM at a rate of the client's choice, or G.711."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from pipeline.audio import Audio, float_to_pcm16, pcm16_to_float
+from pipeline.audio import Audio
+from web.phone.encodings import ALAW, MULAW, Encoding
 from web.realtime.client_events import AudioFormat, BadEvent
 
 RATES = (8_000, 16_000, 24_000, 44_100, 48_000)
+DEFAULT = Encoding("l16", 24_000)
+_G711 = {"audio/pcmu": MULAW, "audio/pcma": ALAW}
+_NAMES = {"l16": "audio/pcm", "mulaw": "audio/pcmu", "alaw": "audio/pcma"}
 
 
-@dataclass(frozen=True, slots=True)
-class WireFormat:
-    """Mono samples on the wire. The protocol's own default is 16-bit PCM at 24 kHz."""
-
-    rate: int = 24_000
-
-    def decode(self, data: bytes) -> Audio:
-        """Float32 mono at `rate`. Raises ValueError when a sample is cut in half."""
-        return pcm16_to_float(data)
-
-    def encode(self, samples: Audio) -> bytes:
-        return float_to_pcm16(samples)
-
-    def describe(self) -> dict[str, Any]:
-        return {"type": "audio/pcm", "rate": self.rate}
+def describe(encoding: Encoding) -> dict[str, Any]:
+    """As the protocol writes it; G.711 has but one rate."""
+    name = {"type": _NAMES[encoding.kind]}
+    return name if encoding.kind != "l16" else {**name, "rate": encoding.rate}
 
 
-def choose_format(wanted: AudioFormat, *, param: str, event_id: str | None) -> WireFormat:
+def decode(encoding: Encoding, payload: bytes) -> Audio:
+    """Float32 mono at the encoding's rate. Raises ValueError when a sample is cut in half."""
+    if len(payload) % encoding.sample_bytes:
+        raise ValueError(f"{len(payload)} bytes are not a whole number of samples")
+    return encoding.decode(payload)
+
+
+def choose_format(wanted: AudioFormat, *, param: str, event_id: str | None) -> Encoding:
     """The format a client asks for. Raises BadEvent that lists what there is."""
+    if (g711 := _G711.get(wanted.type)) is not None:
+        return g711
     if wanted.type != "audio/pcm":
         raise BadEvent(
             "unsupported_format",
-            f"there is no audio format {wanted.type[:40]!r} here: use audio/pcm",
+            f"there is no audio format {wanted.type[:40]!r} here: use {', '.join(_NAMES.values())}",
             param=f"{param}.type",
             event_id=event_id,
         )
-    rate = 24_000 if wanted.rate is None else wanted.rate
+    rate = DEFAULT.rate if wanted.rate is None else wanted.rate
     if rate not in RATES:
         raise BadEvent(
             "unsupported_rate",
@@ -45,4 +46,4 @@ def choose_format(wanted: AudioFormat, *, param: str, event_id: str | None) -> W
             param=f"{param}.rate",
             event_id=event_id,
         )
-    return WireFormat(rate)
+    return Encoding("l16", rate)

@@ -9,6 +9,7 @@ from typing import Any
 from pipeline import events
 from pipeline.audio import Audio, StreamResampler
 from web.realtime.client_events import BadEvent
+from web.realtime.formats import describe
 from web.realtime.session import Session
 
 Wire = dict[str, Any]
@@ -226,7 +227,7 @@ class Translator:
             "status": status,
             "output": output or [],
             "output_modalities": ["audio"],
-            "audio": {"output": {"format": self._session.output.describe()}},
+            "audio": {"output": {"format": describe(self._session.output)}},
             "rejoinder": ours,
         }
 

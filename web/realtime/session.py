@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.agent import Agent
 from web.realtime.client_events import SessionUpdate
-from web.realtime.formats import WireFormat, choose_format
+from web.realtime.formats import DEFAULT, choose_format, describe
 
 
 class Session:
@@ -15,8 +15,8 @@ class Session:
 
     def __init__(self) -> None:
         self.id = f"sess_{uuid.uuid4().hex[:16]}"
-        self.input = WireFormat()
-        self.output = WireFormat()
+        self.input = DEFAULT
+        self.output = DEFAULT
 
     def update(self, event: SessionUpdate) -> None:
         """Take over the formats asked for: both, or neither when one cannot be had. Raises BadEvent."""
@@ -40,8 +40,8 @@ class Session:
             "model": agent.name,
             "output_modalities": ["audio"],
             "audio": {
-                "input": {"format": self.input.describe(), "turn_detection": turn_detection},
-                "output": {"format": self.output.describe()},
+                "input": {"format": describe(self.input), "turn_detection": turn_detection},
+                "output": {"format": describe(self.output)},
             },
             "rejoinder": {"agent": agent.name, "greeting": agent.greeting},
         }
