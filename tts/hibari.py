@@ -8,7 +8,7 @@ and the waveform follow window by window, equal to the whole sentence's to the b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +22,10 @@ from tts.loudness import amplify
 from tts.onnx_graph import FLOAT, UINT8, Graph, Tensor
 from tts.onnx_session import session
 from tts.pauses import gap_after
-from tts.segment import Segment
+from tts.segment import Segment, log_unsaid
 from tts.silence import Piece, join
+from tts.speakable import Spoken, speakable
 from tts.voice import Cancelled, VoiceChunk
-from tts.wording import Wording, wording
 
 SAMPLE_RATE = 24_000
 GAIN = 2.0
@@ -64,10 +64,13 @@ class HibariVoice:
 
     sample_rate = SAMPLE_RATE
 
-    def __init__(self, voice: str = "heart", *, threads: int = 1) -> None:
+    def __init__(
+        self, voice: str = "heart", *, threads: int = 1, pronunciations: Mapping[str, str] | None = None
+    ) -> None:
         if voice not in VOICES:
             raise ValueError(f"hibari has no voice {voice!r}; it has {', '.join(VOICES)}")
         self.name = "hibari" if voice == "heart" else f"hibari:{voice}"
+        self._pronunciations = pronunciations
         graph = Graph(Path(voice_path(voice)).read_bytes())
         frames = {QUANTISED: Tensor(UINT8, 3), SCALE: Tensor(FLOAT, 0), ZERO_POINT: Tensor(UINT8, 0)}
         self._body = session(graph.part({}, [PITCH, DURATIONS, *frames]), threads)
@@ -80,19 +83,20 @@ class HibariVoice:
 
     def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
         """See `Voice.synthesise`. English only: words in other scripts are left out."""
-        said = wording(text)
-        return join(self._pieces(text, said), SAMPLE_RATE, cancelled)
+        spoken = speakable(text, pronunciations=self._pronunciations)
+        segments = self._phonemes.segments(spoken.text)
+        log_unsaid(self.name, spoken, segments)
+        return join(self._pieces(text, spoken, segments), SAMPLE_RATE, cancelled)
 
-    def _pieces(self, text: str, said: Wording) -> Iterator[Piece]:
-        segments = self._phonemes.segments(said.text)
+    def _pieces(self, text: str, spoken: Spoken, segments: Sequence[Segment]) -> Iterator[Piece]:
         for index, segment in enumerate(segments):
             gap = gap_after(segment.ending if index + 1 < len(segments) else text)
-            yield Piece(self._segment(segment, said), gap)
+            yield Piece(self._segment(segment, spoken), gap)
 
-    def _segment(self, segment: Segment, said: Wording) -> Iterator[VoiceChunk]:
+    def _segment(self, segment: Segment, spoken: Spoken) -> Iterator[VoiceChunk]:
         encoded = self._encode(segment)
         step = FRAMES_PER_DURATION * HOP / SAMPLE_RATE
-        words = segment.timings(encoded.durations * step, said, longest_last=LONGEST_LAST_PHONEME)
+        words = segment.timings(encoded.durations * step, spoken, longest_last=LONGEST_LAST_PHONEME)
         decoder = FrameDecoder(encoded.pitch, np.random.default_rng(SEED))
         made = 0
         for begin, end in _windows(encoded):

@@ -21,7 +21,7 @@ CLAUSE_ENDS = ",;:—"
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    start_char: int
+    place: int  # in the spoken text
     phonemes: str
     spaced: bool  # white space follows
 
@@ -87,7 +87,7 @@ class Phonemes:
             segment.ids += [self._ids[c] for c in token.phonemes]
             if any(c.isalpha() for c in token.phonemes):
                 last = first + len(token.phonemes.rstrip(SENTENCE_ENDS + CLAUSE_ENDS))
-                segment.words.append(WordSpan(token.start_char, first, last))
+                segment.words.append(WordSpan(token.place, first, last))
             if token.spaced and index + 1 < len(tokens):
                 segment.ids.append(self._ids[" "])
         segment.ids.append(PAD)

@@ -10,7 +10,5 @@ def session(model: bytes, threads: int) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.log_severity_level = (
-        3  # errors only
-    )
+    options.log_severity_level = 3  # errors only
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,10 @@ from tts.loudness import amplify, gain_for
 from tts.pauses import gap_after
 from tts.piper_network import PiperError, PiperNetwork
 from tts.piper_phonemes import PiperPhonemes
-from tts.segment import Segment
+from tts.segment import Segment, log_unsaid
 from tts.silence import Piece, join
+from tts.speakable import Spoken, speakable
 from tts.voice import Cancelled, VoiceChunk
-from tts.wording import Wording, wording
 
 CALIBRATION = "1 2 3 4 5 6 7 8."
 """Said once, unheard, to learn the voice's own loudness; digits are read in any language."""
@@ -28,17 +28,28 @@ class PiperVoice:
     The voice's `.onnx.json` lies beside the model. Raises PiperError, CutError or EspeakError.
     """
 
-    def __init__(self, path: Path, *, threads: int = 1) -> None:
+    def __init__(
+        self, path: Path, *, threads: int = 1, pronunciations: Mapping[str, str] | None = None
+    ) -> None:
+        self._pronunciations = pronunciations
         model = _model_file(path)
         config = _read_config(model)
         self.name = f"piper:{model.stem}"
         try:
             self.sample_rate = int(config["audio"]["sample_rate"])
             inference = config["inference"]
-            self._phonemes = PiperPhonemes(config["espeak"]["voice"], config["phoneme_id_map"])
+            language = config["espeak"]["voice"]
+            self._phonemes = PiperPhonemes(language, config["phoneme_id_map"])
             scales = [inference["noise_scale"], inference["length_scale"], inference["noise_w"]]
         except KeyError as error:
             raise PiperError(f"{model}.json is no Piper voice's configuration: it lacks {error}") from error
+        self._language = language.split("-")[0]
+        try:
+            speakable("", language=self._language)
+        except ValueError as error:
+            raise PiperError(
+                f"{self.name} speaks a language whose text cannot be read aloud: {error}"
+            ) from error
         quality = config["audio"].get("quality", "")
         self._network = PiperNetwork(model.read_bytes(), quality=quality, scales=scales, threads=threads)
         self._gain = self._calibrate()
@@ -49,18 +60,19 @@ class PiperVoice:
 
     def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
         """See `Voice.synthesise`."""
-        said = wording(text)
-        return join(self._pieces(text, said), self.sample_rate, cancelled)
+        spoken = speakable(text, pronunciations=self._pronunciations, language=self._language)
+        segments = self._phonemes.segments(spoken.text)
+        log_unsaid(self.name, spoken, segments)
+        return join(self._pieces(text, spoken, segments), self.sample_rate, cancelled)
 
-    def _pieces(self, text: str, said: Wording) -> Iterator[Piece]:
-        segments = self._phonemes.segments(said.text)
+    def _pieces(self, text: str, spoken: Spoken, segments: Sequence[Segment]) -> Iterator[Piece]:
         for index, segment in enumerate(segments):
             gap = gap_after(segment.ending if index + 1 < len(segments) else text)
-            yield Piece(self._segment(segment, said), gap)
+            yield Piece(self._segment(segment, spoken), gap)
 
-    def _segment(self, segment: Segment, said: Wording) -> Iterator[VoiceChunk]:
+    def _segment(self, segment: Segment, spoken: Spoken) -> Iterator[VoiceChunk]:
         encoded = self._network.encode(segment.ids)
-        words = segment.timings(encoded.durations * (self._network.hop / self.sample_rate), said)
+        words = segment.timings(encoded.durations * (self._network.hop / self.sample_rate), spoken)
         made = 0
         for samples in self._network.stream(encoded):
             made += len(samples)

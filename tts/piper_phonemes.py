@@ -16,7 +16,8 @@ MOST_PHONEMES = 400
 """The network was trained on sentences; longer text is split between clauses."""
 LONGEST_CLAUSE, LONGEST_WORD = 200, 60
 """Characters given to espeak-ng as one line, and of one word."""
-MARK = re.compile(r"[,.;:!?…]+(?=[\s\"'”’)\]]|$)|[—–]")
+MARK = re.compile(r"(?<!\.[^\W\d_])[,.;:!?…]+(?=[\s\"'”’)\]]|$)|\.(?=\W*$)|[—–]")
+"""Where a clause ends: not behind "a.m.", unless the text does."""
 SPOKEN_AS = {"…": ".", "—": ",", "–": ","}
 SENTENCE_MARKS = ".!?"
 
@@ -89,12 +90,16 @@ def _clauses(spoken: str) -> Iterator[_Clause]:
 
 
 def _words(spoken: str, begin: int, end: int) -> Iterator[tuple[int, str]]:
-    sayable = "".join(
-        c if unicodedata.category(c)[0] in "LMN" or c in "'’-" else " " for c in spoken[begin:end]
-    )
+    """The words that espeak-ng can read: it names foreign letters instead ("Chinese letter")."""
+    sayable = "".join(c if c.isalnum() or c in "'’-." else " " for c in spoken[begin:end])
     for match in re.finditer(r"\S+", sayable):
-        if any(c.isalnum() for c in match.group()):
-            yield begin + match.start(), match.group()[:LONGEST_WORD]
+        word = match.group().strip(".")
+        if any(map(str.isalnum, word)) and all(_is_latin(c) for c in word if c.isalpha()):
+            yield begin + match.start(), word[:LONGEST_WORD]
+
+
+def _is_latin(letter: str) -> bool:
+    return letter.isascii() or unicodedata.name(letter, "").startswith("LATIN")
 
 
 def _lines(words: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:

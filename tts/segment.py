@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import logging
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
+from tts.speakable import Spoken
 from tts.voice import WordTiming
-from tts.wording import Wording
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class WordSpan:
     """A word's place in the spoken text and its phonemes, a half-open range of the segment's identifiers."""
 
-    start_char: int
+    place: int
     first: int
     last: int
 
@@ -28,21 +32,35 @@ class Segment:
     """The mark at its end, if there is one."""
 
     def timings(
-        self, seconds: Iterable[float], said: Wording, *, longest_last: float = float("inf")
+        self, seconds: Iterable[float], spoken: Spoken, *, longest_last: float = float("inf")
     ) -> list[WordTiming]:
         """The written words' times in the untrimmed audio, `seconds` being each identifier's duration.
 
-        A word's last phoneme counts for at most `longest_last` seconds, for networks that give it the pause
-        which follows.
+        Spoken words that come from one written word become one timing. A word's last phoneme counts for at
+        most `longest_last` seconds, for networks that give it the pause which follows.
         """
         begins = [0.0]
         for duration in seconds:
             begins.append(begins[-1] + float(duration))
-        return said.timings(
-            (
-                word.start_char,
-                begins[word.first],
-                min(begins[word.last], begins[word.last - 1] + longest_last),
-            )
-            for word in self.words
-        )
+        timings: list[WordTiming] = []
+        for word in self.words:
+            span = spoken.spans[_span_at(spoken, word.place)]
+            start = begins[word.first]
+            end = min(begins[word.last], begins[word.last - 1] + longest_last)
+            if timings and timings[-1].start_char == span.start_char:
+                timings[-1] = replace(timings[-1], end=end)
+            else:
+                timings.append(WordTiming(span.start_char, span.end_char, start, end))
+        return timings
+
+
+def log_unsaid(voice: str, spoken: Spoken, segments: Sequence[Segment]) -> None:
+    """Say in the log which words the voice has no sounds for."""
+    said = {_span_at(spoken, word.place) for segment in segments for word in segment.words}
+    if unsaid := [spoken.text[s.start : s.end] for i, s in enumerate(spoken.spans) if i not in said]:
+        log.info("%s leaves out %d words it has no sounds for: %.100s", voice, len(unsaid), " ".join(unsaid))
+
+
+def _span_at(spoken: Spoken, place: int) -> int:
+    """Which span a place in the spoken text belongs to: the one that begins there or before."""
+    return max(0, bisect_right(spoken.spans, place, key=lambda span: span.start) - 1)
