@@ -104,13 +104,11 @@ def _is_gone(answer: httpx.Response, gone: tuple[tuple[int, int | None], ...]) -
 
 
 class TwilioApi(CarrierApi):
-    """`token`: the account's auth token. `host`: for a region, `api.{edge}.{region}.twilio.com`."""
+    """`token`: the account's auth token."""
 
-    def __init__(
-        self, client: httpx.AsyncClient, account: str, token: str, host: str = "api.twilio.com", **more: Any
-    ) -> None:
+    def __init__(self, client: httpx.AsyncClient, account: str, token: str, **more: Any) -> None:
         super().__init__(client, **more)
-        self._account, self._token, self._host = account, token, host
+        self._account, self._token = account, token
 
     def _hang_up(self, call_id: str) -> Command:
         return self._update(call_id, {"Status": "completed"})
@@ -121,7 +119,7 @@ class TwilioApi(CarrierApi):
     def _update(self, call_id: str, fields: dict[str, str]) -> Command:
         return Command(
             "POST",
-            f"https://{self._host}/2010-04-01/Accounts/{quote(self._account)}/Calls/{quote(call_id)}.json",
+            f"https://api.twilio.com/2010-04-01/Accounts/{quote(self._account)}/Calls/{quote(call_id)}.json",
             gone=((404, 20404),),
             options={"auth": (self._account, self._token), "data": fields},
         )

@@ -128,6 +128,7 @@ class PhoneScene:
         shape: Shape = SHAPES[self.carrier](self.dialled)
         self.phone = SimulatedCall(shape, self.line.link, network=self.network, keep=self.keep)
         serving = asyncio.create_task(front_end.serve(self.line, CARRIERS[self.carrier]()))
+        serving.add_done_callback(lambda _: setattr(self, "served_until", loop.time()))
         acting = asyncio.create_task(self._act())
         self._speak(shape.encoding.rate)
         await self.phone.run()

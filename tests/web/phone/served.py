@@ -56,11 +56,12 @@ class PhoneTestSettings:
 
 @dataclass
 class Served:
-    """A server on a free port."""
+    """A server on a free port. `over`: a connection has been served to its end."""
 
     port: int
     service: FakeService
     switchboard: Switchboard
+    over: asyncio.Event
 
     def address(self, path: str) -> str:
         return f"ws://127.0.0.1:{self.port}{path}"
@@ -82,6 +83,7 @@ def greeting_service() -> FakeService:
 @contextlib.asynccontextmanager
 async def serving(settings: PhoneTestSettings) -> AsyncIterator[Served]:
     routes, switchboard, service = Routes(), Switchboard(), greeting_service()
+    over = asyncio.Event()
     switchboard.service = service  # type: ignore[assignment]
     phones = mount(routes, switchboard, settings)
 
@@ -93,10 +95,11 @@ async def serving(settings: PhoneTestSettings) -> AsyncIterator[Served]:
         socket = routes.socket_at(connection.request)
         assert socket is not None
         await socket.handler(connection)
+        over.set()
 
     await phones.start()
     async with serve(handle, "127.0.0.1", 0, process_request=answer, max_size=1 << 20) as server:
-        yield Served(server.sockets[0].getsockname()[1], service, switchboard)
+        yield Served(server.sockets[0].getsockname()[1], service, switchboard, over)
         await switchboard.hang_up_all(5)
     await phones.stop()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
 
@@ -10,9 +12,12 @@ from tests.pipeline.fakes import QUIET, Parrot
 from tests.virtual_time import run
 from tests.web.phone.noise import NoiseReader, what_was_heard
 from tests.web.phone.scene import PhoneScene
+from web.phone.bridge import PhoneFrontEnd
 from web.phone.simulator.carriers import SHAPES
-from web.phone.simulator.line import Network
+from web.phone.simulator.line import MemoryLine, Network
 from web.phone.simulator.shape import Dialled
+from web.phone.twilio import Twilio
+from web.switchboard import Switchboard
 
 ALL = sorted(SHAPES)
 HELLO = {"speech": [(0.5, 1.5)], "words": [(" Hello", 1.0), (" there.", 1.4)]}
@@ -183,3 +188,25 @@ def test_an_agent_that_may_not_be_interrupted_goes_on() -> None:
     run(scene.play())
     assert scene.service.records[0].status == "completed"
     assert scene.phone.clears == 0
+
+
+def test_a_carrier_that_stops_reading_is_given_up_after_the_send_timeout() -> None:
+    scene = PhoneScene(
+        agent=Agent(name="test", persona="Be brief.", greeting=LONG * 4, silence=QUIET), seconds=60.0
+    )
+    scene.actions = [(1.0, lambda scene: scene.phone.stop_reading())]
+    run(scene.play())
+    assert 5.0 < scene.served_until < 15.0
+
+
+def test_a_stream_that_never_starts_is_closed() -> None:
+    async def act() -> MemoryLine:
+        line = MemoryLine()
+        front_end = PhoneFrontEnd(Switchboard())
+        await line.link.send('{"event":"connected","protocol":"Call"}')
+        began = asyncio.get_running_loop().time()
+        await front_end.serve(line, Twilio())
+        assert asyncio.get_running_loop().time() - began == pytest.approx(10.0)
+        return line
+
+    assert run(act()).close_code == 1008

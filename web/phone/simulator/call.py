@@ -58,6 +58,7 @@ class SimulatedCall:
         self._network = network or Network()
         self._rng = random.Random(self._network.seed)
         self._keep = keep
+        self._deaf = False
         self._speech: deque[bytes] = deque()
         self._said = asyncio.Event()
         self._said.set()
@@ -92,6 +93,10 @@ class SimulatedCall:
         for message in self._shape.ending():
             self._send(message)
         self.over.set()
+
+    def stop_reading(self) -> None:
+        """Half-dead: what is sent to the carrier is read no more, and nothing comes from it."""
+        self._deaf = True
 
     @property
     def now(self) -> float:
@@ -178,6 +183,8 @@ class SimulatedCall:
 
     async def _receive(self) -> None:
         async for message in self._link.messages():
+            if self._deaf:
+                await asyncio.Event().wait()
             self._down_due = max(self._down_due, self._arrival())
             self._down.put_nowait((self._down_due, message))
         self.over.set()
@@ -227,7 +234,8 @@ class SimulatedCall:
         while True:
             due, message = await self._up.get()
             await asyncio.sleep(due - loop.time())
-            await self._link.send(message)
+            if not self._deaf:
+                await self._link.send(message)
             self._up.task_done()
 
     def _arrival(self) -> float:

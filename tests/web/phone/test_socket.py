@@ -1,0 +1,274 @@
+"""The bridge over a real websocket: who is let in, what webhooks say, and what bad connections do."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import json
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from tests.web.phone.served import PhoneTestSettings, Served, serving
+from tests.web.phone.test_wire import TWILIO_START
+from web.phone import mount
+from web.phone.simulator.call import SimulatedCall
+from web.phone.simulator.carriers import SHAPES
+from web.phone.simulator.line import SocketLink
+from web.routes import Routes
+from web.switchboard import Switchboard
+
+UNSIGNED = PhoneTestSettings(phone_unsigned=True)
+PATIENCE = 10.0
+
+
+def opened(served: Served, path: str, **options: Any) -> connect:
+    return connect(served.address(path), proxy=None, **options)
+
+
+async def receive(socket: ClientConnection, event: str) -> dict[str, Any]:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            told: dict[str, Any] = json.loads(await socket.recv())
+            if told["event"] == event:
+                return told
+
+
+async def until_closed(socket: ClientConnection) -> int | None:
+    async with asyncio.timeout(PATIENCE):
+        try:
+            while True:
+                await socket.recv()
+        except ConnectionClosed:
+            return socket.close_code
+
+
+# ---- whole calls
+
+
+@pytest.mark.parametrize("carrier", sorted(SHAPES))
+def test_the_greeting_is_heard(carrier: str) -> None:
+    async def talk() -> None:
+        async with serving(UNSIGNED) as served:
+            shape = SHAPES[carrier]()
+            async with opened(served, shape.path) as socket:
+                phone = SimulatedCall(shape, SocketLink(socket))
+                running = asyncio.create_task(phone.run())
+                async with asyncio.timeout(PATIENCE):
+                    await phone.until_quiet(0.1)
+                phone.hang_up()
+                await running
+            assert phone.refused == []
+            assert phone.frames_played == pytest.approx(len("Hello.") * 0.06 / 0.02, abs=1)
+        assert served.switchboard.running == 0
+
+    asyncio.run(talk())
+
+
+# ---- admission
+
+
+def _refused(settings: PhoneTestSettings, path: str, **options: Any) -> int:
+    async def ask() -> int:
+        async with serving(settings) as served:
+            with pytest.raises(InvalidStatus) as refused:
+                async with opened(served, path, **options):
+                    raise AssertionError("the socket opened")
+            assert served.service.opened == []
+            return int(refused.value.response.status_code)
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("carrier", sorted(SHAPES))
+def test_nobody_is_let_in_without_a_secret(carrier: str) -> None:
+    assert _refused(PhoneTestSettings(), f"/phone/{carrier}") == 403
+
+
+def test_a_wrong_path_is_not_found() -> None:
+    assert _refused(UNSIGNED, "/phone/nobody") == 404
+
+
+def test_a_forged_signature_is_refused_before_the_socket_opens() -> None:
+    settings = PhoneTestSettings(twilio_auth_token=SecretStr("token"))
+    headers = {"X-Twilio-Signature": base64.b64encode(b"0" * 20).decode()}
+    assert _refused(settings, "/phone/twilio", additional_headers=headers) == 403
+
+
+def test_signatures_cannot_be_switched_off_for_other_machines() -> None:
+    with pytest.raises(ValueError, match="listens on"):
+        mount(Routes(), Switchboard(), PhoneTestSettings(host="0.0.0.0", phone_unsigned=True))
+
+
+def test_twilios_signature_opens_the_socket() -> None:
+    async def talk() -> None:
+        settings = PhoneTestSettings(
+            twilio_auth_token=SecretStr("token"), public_url="https://voice.example.com"
+        )
+        signed = hmac.digest(b"token", b"wss://voice.example.com/phone/twilio", "sha1")
+        headers = {"X-Twilio-Signature": base64.b64encode(signed).decode()}
+        async with (
+            serving(settings) as served,
+            opened(served, "/phone/twilio", additional_headers=headers) as socket,
+        ):
+            await socket.send(json.dumps(TWILIO_START | {"start": {"streamSid": "MZ1", "callSid": "CA1"}}))
+            assert (await receive(socket, "media"))["streamSid"] == "MZ1"
+
+    asyncio.run(talk())
+
+
+def test_asterisks_secret_opens_the_socket_and_is_no_variable() -> None:
+    async def talk() -> None:
+        settings = PhoneTestSettings(asterisk_secret=SecretStr("hush"))
+        path = "/phone/asterisk?token=hush&caller=1555&order=42"
+        async with serving(settings) as served, opened(served, path) as socket:
+            await socket.send('{"event":"MEDIA_START","format":"ulaw","channel_id":"1"}')
+            async with asyncio.timeout(PATIENCE):
+                assert len(await socket.recv()) == 160
+            assert served.service.asked[0]["variables"] == {"order": "42"}
+            assert served.service.asked[0]["caller"] == "1555"
+
+    asyncio.run(talk())
+
+
+def test_callers_numbers_are_masked_for_the_log() -> None:
+    async def talk() -> None:
+        settings = PhoneTestSettings(phone_unsigned=True, mask_caller_numbers=True)
+        async with serving(settings) as served, opened(served, "/phone/twilio") as socket:
+            start = {"streamSid": "MZ1", "customParameters": {"caller": "+15550100123"}}
+            await socket.send(json.dumps(TWILIO_START | {"start": start}))
+            await receive(socket, "media")
+            assert served.service.asked[0]["caller"] == "*********123"
+
+    asyncio.run(talk())
+
+
+# ---- webhooks
+
+
+def _get(settings: PhoneTestSettings, path: str, **headers: str) -> httpx.Response:
+    async def ask() -> httpx.Response:
+        async with serving(settings) as served, httpx.AsyncClient(trust_env=False) as client:
+            return await client.get(f"http://127.0.0.1:{served.port}{path}", headers=headers)
+
+    return asyncio.run(ask())
+
+
+def test_the_voice_webhook_connects_the_stream() -> None:
+    settings = PhoneTestSettings(phone_unsigned=True, public_url="https://voice.example.com")
+    answer = _get(settings, "/phone/twilio/voice?From=%2B15550100123&agent=dentist")
+    assert answer.headers["Content-Type"] == "text/xml"
+    assert '<Stream url="wss://voice.example.com/phone/twilio">' in answer.text
+    assert '<Parameter name="caller" value="+15550100123"/>' in answer.text
+    assert '<Parameter name="agent" value="dentist"/>' in answer.text
+
+
+def test_a_webhooks_values_cannot_break_out_of_the_document() -> None:
+    answer = _get(UNSIGNED, "/phone/twilio/voice?From=%22/%3E%3CDial%3E900%3C/Dial%3E")
+    assert "<Dial>" not in answer.text
+
+
+def test_the_other_answer_urls() -> None:
+    plivo = _get(UNSIGNED, "/phone/plivo/answer?From=15550100123")
+    assert 'extraHeaders="caller=15550100123"' in plivo.text
+    vonage = _get(UNSIGNED, "/phone/vonage/answer?from=15550100123&uuid=u1").json()
+    endpoint = vonage[0]["endpoint"][0]
+    assert endpoint["headers"] == {"uuid": "u1", "caller": "15550100123"}
+    assert endpoint["uri"].endswith("/phone/vonage")
+    assert "<Number>+1555</Number>" in _get(UNSIGNED, "/phone/plivo/dial?to=%2B1555").text
+
+
+@pytest.mark.parametrize("path", ["twilio/voice", "plivo/answer", "plivo/dial", "vonage/answer"])
+def test_webhooks_answer_only_the_carrier(path: str) -> None:
+    assert _get(PhoneTestSettings(), f"/phone/{path}").status_code == 403
+
+
+# ---- what a broken carrier does
+
+
+def _with_socket(act: Any, path: str = "/phone/twilio") -> Served:
+    async def talk() -> Served:
+        async with serving(UNSIGNED) as served:
+            async with opened(served, path) as socket:
+                await act(socket)
+            async with asyncio.timeout(PATIENCE):
+                await served.over.wait()
+            assert served.switchboard.running == 0
+            return served
+
+    return asyncio.run(talk())
+
+
+def test_a_stream_that_stops_before_it_starts() -> None:
+    async def act(socket: ClientConnection) -> None:
+        await socket.send('{"event":"connected"}')
+        await socket.send('{"event":"stop"}')
+        assert await until_closed(socket) == 1008
+
+    assert _with_socket(act).service.opened == []
+
+
+def test_media_before_the_start_is_not_heard() -> None:
+    async def act(socket: ClientConnection) -> None:
+        await socket.send('{"event":"media","media":{"payload":"/////w=="}}')
+        await socket.send(json.dumps(TWILIO_START | {"start": {"streamSid": "MZ1"}}))
+        await receive(socket, "media")
+
+    assert len(_with_socket(act).service.opened) == 1
+
+
+def test_nonsense_unknown_events_and_a_second_start_do_not_end_the_call() -> None:
+    async def act(socket: ClientConnection) -> None:
+        start = json.dumps(TWILIO_START | {"start": {"streamSid": "MZ1"}})
+        second = json.dumps(TWILIO_START | {"streamSid": "MZ2", "start": {"streamSid": "MZ2"}})
+        await socket.send(start)
+        for message in ("{", b"\0\1", '{"event":"weather"}', start, second, '{"event":"media"}', "[1]"):
+            await socket.send(message)
+        await socket.send('{"event":"media","streamSid":"MZ2","media":{"payload":"/w=="}}')
+        await receive(socket, "media")
+
+    assert len(_with_socket(act).service.opened) == 1
+
+
+def test_stop_twice_is_one_end() -> None:
+    async def act(socket: ClientConnection) -> None:
+        await socket.send(json.dumps(TWILIO_START | {"start": {"streamSid": "MZ1"}}))
+        await receive(socket, "media")
+        await socket.send('{"event":"stop","streamSid":"MZ1"}')
+        await socket.send('{"event":"stop","streamSid":"MZ1"}')
+        assert await until_closed(socket) == 1000
+
+    assert len(_with_socket(act).service.opened) == 1
+
+
+def test_a_message_of_more_than_a_megabyte_ends_the_connection() -> None:
+    async def act(socket: ClientConnection) -> None:
+        await socket.send(json.dumps(TWILIO_START | {"start": {"streamSid": "MZ1"}}))
+        await socket.send("x" * (1 << 20) + "x")
+        assert await until_closed(socket) == 1009
+
+    _with_socket(act)
+
+
+def test_more_audio_in_a_message_than_a_telephone_sends_is_refused() -> None:
+    async def act(socket: ClientConnection) -> None:
+        await socket.send(json.dumps(TWILIO_START | {"start": {"streamSid": "MZ1"}}))
+        payload = base64.b64encode(b"\xff" * 100_000).decode()
+        await socket.send(json.dumps({"event": "media", "streamSid": "MZ1", "media": {"payload": payload}}))
+        await receive(socket, "media")
+
+    assert len(_with_socket(act).service.opened) == 1
+
+
+def test_a_socket_that_is_cut_off_ends_the_call() -> None:
+    async def act(socket: ClientConnection) -> None:
+        await socket.send(json.dumps(TWILIO_START | {"start": {"streamSid": "MZ1"}}))
+        await receive(socket, "media")
+        socket.transport.abort()
+
+    assert len(_with_socket(act).service.opened) == 1
