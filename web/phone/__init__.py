@@ -1,5 +1,1 @@
-"""The phone bridge: carriers' media sockets into calls."""
-
-from web.phone.mounting import mount
-
-__all__ = ["mount"]
+"""The phone bridge: carriers' media sockets into calls. `mounting.mount` puts it on the server."""

@@ -26,7 +26,7 @@ from tests.pipeline.fakes import (
     SlowReader,
 )
 from tests.web.phone.scene import FakeService
-from web.phone import mount
+from web.phone.mounting import mount
 from web.routes import Routes
 from web.switchboard import Switchboard
 

@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.web.phone.served import PhoneTestSettings, Served, serving
 from tests.web.phone.test_wire import TWILIO_START
-from web.phone import mount
+from web.phone.mounting import mount
 from web.phone.simulator.call import SimulatedCall
 from web.phone.simulator.carriers import SHAPES
 from web.phone.simulator.line import SocketLink
