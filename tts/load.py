@@ -50,15 +50,10 @@ def load_voice(
 def _remote_settings(spec: str, api_key: str | None) -> RemoteSettings:
     parts = urlsplit(spec)
     options = dict(parse_qsl(parts.query))
-    settings = RemoteSettings(
-        url=urlunsplit(parts._replace(query="", fragment="")),
-        model=options.pop("model", RemoteSettings.model),
-        voice=options.pop("voice", RemoteSettings.voice),
-        sample_rate=int(options.pop("sample_rate", RemoteSettings.sample_rate)),
-        api_key=api_key,
+    if unknown := options.keys() - {"model", "voice", "sample_rate"}:
+        raise ValueError(f"unknown option {', '.join(sorted(unknown))} in voice {spec!r}")
+    url = urlunsplit(parts._replace(query="", fragment=""))
+    sample_rate = int(options.get("sample_rate", 24_000))
+    return RemoteSettings(
+        url, options.get("model", "tts-1"), options.get("voice", "alloy"), sample_rate, api_key
     )
-    if options:
-        raise ValueError(
-            f"unknown option {', '.join(options)} in voice {spec!r}; use model, voice, sample_rate"
-        )
-    return settings

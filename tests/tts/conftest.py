@@ -1,0 +1,42 @@
+"""One embedded voice, one Piper voice and one remote voice for all tests of this room."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from tests import models
+from tests.tts.server import Script, speech_server, tone
+from tts.hibari import HibariVoice
+from tts.phrases import PhraseCache
+from tts.piper import PiperVoice
+from tts.remote import RemoteSettings, RemoteVoice
+from tts.voice import Voice
+
+
+@pytest.fixture(scope="session")
+def hibari() -> HibariVoice:
+    return HibariVoice()
+
+
+@pytest.fixture(scope="session")
+def piper() -> PiperVoice:
+    if shutil.which("espeak-ng") is None:
+        pytest.skip("espeak-ng is not installed")
+    return PiperVoice(models.path("piper-joe"))
+
+
+@pytest.fixture(scope="session")
+def remote() -> Iterator[RemoteVoice]:
+    with speech_server(Script(body=tone())) as url:
+        yield RemoteVoice(RemoteSettings(url))
+
+
+@pytest.fixture(params=["hibari", "piper", "remote", "cached"])
+def voice(request: pytest.FixtureRequest) -> Voice:
+    if request.param == "cached":
+        return PhraseCache(request.getfixturevalue("hibari"))
+    found: Voice = request.getfixturevalue(request.param)
+    return found

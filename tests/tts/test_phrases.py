@@ -1,0 +1,77 @@
+"""Phrases are synthesised once and remembered within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tts.hibari import HibariVoice
+from tts.phrases import PhraseCache
+from tts.voice import Cancelled, Samples, Voice, VoiceChunk
+
+
+class Counting:
+    """A voice that notes what it was asked to say."""
+
+    def __init__(self, voice: Voice) -> None:
+        self._voice = voice
+        self.name = voice.name
+        self.sample_rate = voice.sample_rate
+        self.asked: list[str] = []
+
+    def warm_up(self) -> None:
+        self._voice.warm_up()
+
+    def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
+        self.asked.append(text)
+        return self._voice.synthesise(text, cancelled=cancelled)
+
+
+@pytest.fixture
+def counting(hibari: HibariVoice) -> Counting:
+    return Counting(hibari)
+
+
+def audio_of(voice: Voice, text: str) -> Samples:
+    chunks = list(voice.synthesise(text, cancelled=lambda: False))
+    return np.concatenate([chunk.samples for chunk in chunks])
+
+
+def test_a_prepared_phrase_is_made_once(counting: Counting) -> None:
+    voice = PhraseCache(counting)
+    voice.prepare(["One moment."])
+    np.testing.assert_array_equal(audio_of(voice, "One moment."), audio_of(voice, "One moment."))
+    assert counting.asked == ["One moment."]
+
+
+def test_the_oldest_is_forgotten_first_and_prepared_phrases_never(counting: Counting) -> None:
+    voice = PhraseCache(counting, most_seconds=4.0)
+    voice.prepare(["One moment."])
+    opening, line, colleague = "We open at nine.", "Please hold the line.", "I will ask a colleague."
+    for text in (opening, line, opening, colleague):
+        audio_of(voice, text)
+    assert counting.asked == ["One moment.", opening, line, colleague]
+    audio_of(voice, line)
+    audio_of(voice, "One moment.")
+    assert counting.asked[4:] == [line]
+
+
+def test_long_texts_are_not_kept(counting: Counting) -> None:
+    voice = PhraseCache(counting, longest_text=20)
+    for _ in range(2):
+        audio_of(voice, "This is longer than the cache takes.")
+    assert len(counting.asked) == 2
+
+
+def test_a_cancelled_phrase_is_not_kept(hibari: HibariVoice) -> None:
+    voice = PhraseCache(hibari)
+    heard = [0]
+    chunks = voice.synthesise("This one is cut off early.", cancelled=lambda: heard[0] > 0)
+    for _ in chunks:
+        heard[0] += 1
+    assert heard == [1]
+    np.testing.assert_array_equal(
+        audio_of(voice, "This one is cut off early."), audio_of(hibari, "This one is cut off early.")
+    )

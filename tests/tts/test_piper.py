@@ -1,0 +1,145 @@
+"""A real Piper voice, streamed: its windows are the whole sentence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import models
+from tts import espeak, piper_network
+from tts.espeak import Espeak, EspeakError
+from tts.onnx_graph import CutError
+from tts.piper import PiperVoice
+from tts.piper_network import PiperError, PiperNetwork
+
+SENTENCES = [
+    "Hello!",
+    "Yes, of course.",
+    "I'm sorry, we have no appointments left on Monday.",
+    "Please bring your passport, the letter and two photographs of yourself, if you have them.",
+]
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_streamed_audio_equals_the_whole_decode(piper: PiperVoice, text: str) -> None:
+    (segment,) = piper._phonemes.segments(text)
+    encoded = piper._network.encode(segment.ids)
+    streamed = np.concatenate(list(piper._network.stream(encoded)))
+    whole = piper._network.whole(encoded)
+    assert len(streamed) == len(whole) == encoded.frames * piper._network.hop
+    assert np.abs(whole).max() > 0.1
+    np.testing.assert_allclose(streamed, whole, atol=1e-5)
+
+
+def test_less_context_than_the_receptive_field_would_not_do(
+    piper: PiperVoice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (segment,) = piper._phonemes.segments(SENTENCES[2])
+    encoded = piper._network.encode(segment.ids)
+    monkeypatch.setattr(piper._network, "_context", 6)
+    streamed = np.concatenate(list(piper._network.stream(encoded)))
+    assert np.abs(streamed - piper._network.whole(encoded)).max() > 1e-4
+
+
+def test_the_first_window_is_the_shortest(piper: PiperVoice) -> None:
+    (segment,) = piper._phonemes.segments(SENTENCES[3])
+    sizes = [len(window) for window in piper._network.stream(piper._network.encode(segment.ids))]
+    assert sizes[0] == piper_network.WINDOWS[0] * piper._network.hop
+    assert sizes[:-1] == sorted(sizes[:-1])
+
+
+def test_the_three_parts_say_what_the_uncut_network_says(piper: PiperVoice) -> None:
+    """With its noise turned off the voice's own file and ours must agree."""
+    model = _model().read_bytes()
+    (segment,) = piper._phonemes.segments(SENTENCES[2])
+    silent = PiperNetwork(model, quality="medium", scales=[0.0, 1.0, 0.0])
+    uncut = piper_network.session(model, 1)
+    inputs = {
+        "input": np.asarray([segment.ids], np.int64),
+        "input_lengths": np.asarray([len(segment.ids)], np.int64),
+        "scales": np.asarray([0.0, 1.0, 0.0], np.float32),
+    }
+    theirs = uncut.run(None, inputs)[0].reshape(-1)
+    np.testing.assert_allclose(silent.whole(silent.encode(segment.ids)), theirs, atol=1e-5)
+
+
+def test_clauses_and_dotted_letters(piper: PiperVoice) -> None:
+    two = piper._phonemes.segments("Come at ten a.m. on Monday. Bring it.")
+    assert [segment.ending for segment in two] == [".", "."]
+    assert [len(segment.words) for segment in two] == [6, 2]
+    assert piper._phonemes.segments("At ten a.m.")[0].ending == "."
+    assert piper._phonemes.segments("Привет 你好") == []
+
+
+def test_words_that_are_joined_in_speech_share_their_phonemes_by_letters(piper: PiperVoice) -> None:
+    (segment,) = piper._phonemes.segments("two of the best")
+    places = [word.place for word in segment.words]
+    assert places == [0, 4, 7, 11]
+    edges = [(word.first, word.last) for word in segment.words]
+    assert all(first < last for first, last in edges)
+    assert edges == sorted(edges)
+
+
+def test_loudness_is_brought_to_the_common_level(piper: PiperVoice) -> None:
+    chunks = piper.synthesise(SENTENCES[2], cancelled=lambda: False)
+    audio = np.concatenate([chunk.samples for chunk in chunks])
+    level = np.sqrt(np.mean(audio[np.abs(audio) > 0.1 * np.abs(audio).max()] ** 2))
+    assert 0.08 < level < 0.25
+
+
+def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(espeak, "PROGRAM", "espeak-ng-that-is-not-there")
+    with pytest.raises(EspeakError, match="apt install"):
+        Espeak("en-us")
+
+
+def test_a_program_without_the_language_says_so(piper: PiperVoice) -> None:
+    with pytest.raises(EspeakError, match="xx-none"):
+        Espeak("xx-none")
+
+
+def test_a_line_that_espeak_breaks_in_two_stays_one(piper: PiperVoice) -> None:
+    lines = Espeak("en-us").phonemes(["one, two. Three", "four"])
+    assert len(lines) == 2
+    assert lines[1].startswith("f")
+    assert len(lines[0].split()) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_speakers": 4}, "several speakers"),
+        ({"phoneme_type": "text"}, "espeak-ng phonemes"),
+        ({"audio": {}}, "lacks 'sample_rate'"),
+        ({"espeak": {"voice": "ru"}}, "cannot be read aloud"),
+    ],
+)
+def test_voices_of_another_kind_are_refused(
+    piper: PiperVoice, tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    config = json.loads(Path(f"{_model()}.json").read_text(encoding="utf-8")) | change
+    (tmp_path / "voice.onnx").write_bytes(b"")
+    (tmp_path / "voice.onnx.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(PiperError, match=message):
+        PiperVoice(tmp_path)
+
+
+def test_files_that_are_no_voice_are_refused(piper: PiperVoice, tmp_path: Path) -> None:
+    with pytest.raises(PiperError, match="no Piper voice"):
+        PiperVoice(tmp_path)
+    model = tmp_path / "voice.onnx"
+    model.write_bytes(b"not a network")
+    with pytest.raises(PiperError, match="cannot read"):
+        PiperVoice(model)
+    shutil.copy(f"{_model()}.json", f"{model}.json")
+    with pytest.raises(CutError):
+        PiperVoice(model)
+
+
+def _model() -> Path:
+    (model,) = models.path("piper-joe").glob("*.onnx")
+    return model
