@@ -1,4 +1,4 @@
-"""The torch target in floats: bf16 on a GPU with a static cache, float32 as the reference everything is held to.
+"""The torch target in floats: bf16 on a GPU with a static cache, float32 as the reference for fidelity.
 
 Matrix products of different widths may round differently, so rows are not exact (`exact_rows` is false) and
 `margin` says how far two logits were seen to move against each other; verification guards near ties by it.
@@ -14,7 +14,9 @@ import torch
 from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_attention, silu
 
 from llm.checkpoints import Checkpoint, Weight
-from llm.targets.base import ContextFull, Logits, NonFiniteLogits
+from llm.targets.base import Logits, NonFiniteLogits
+from llm.targets.border import check_extend, check_truncate
+from llm.targets.margin import calibrate_margin
 from llm.targets.rotary import angles, rotate
 
 BLOCK = 256
@@ -46,8 +48,8 @@ class FloatTarget:
         self.dtype, self.device = dtype, torch.device(device)
         self.weights = _move(checkpoint, dtype, self.device)
         self.cosines, self.sines = (table.to(self.device) for table in angles(self.config, context))
-        self.step = torch.compile(self.forward, mode="reduce-overhead") if device != "cpu" else self.forward
-        self.margin = self._calibrate()
+        self.step = self.forward if device == "cpu" else torch.compile(self.forward, mode="reduce-overhead")
+        self.margin = calibrate_margin(self)
 
     def open(self) -> FloatCache:
         return FloatCache(self)
@@ -97,17 +99,6 @@ class FloatTarget:
         if norm is None:
             return heads
         return rms_norm(heads, (self.config.head_size,), norm, self.config.norm_epsilon)
-
-    def _calibrate(self) -> float:
-        """Twice the largest move between two logits of a row read alone and in a block, over a probe text."""
-        ids = [(31 * i + 7) % self.vocabulary for i in range(min(32, self.context))]
-        block, alone = self.open(), self.open()
-        together = block.extend(ids, len(ids))
-        apart = np.concatenate([alone.extend([token], 1) for token in ids])
-        moves = together - apart
-        block.close()
-        alone.close()
-        return 2 * float((moves.max(axis=1) - moves.min(axis=1)).max())
 
 
 class FloatCache:
@@ -164,26 +155,6 @@ class FloatCache:
         self._closed = True
         self._length = 0
         self._keys = self._values = torch.empty(0)
-
-
-def check_extend(
-    closed: bool, length: int, ids: Sequence[int], rows: int, context: int, vocabulary: int
-) -> None:
-    """The border of every `Cache.extend`; see there for what is raised."""
-    if closed:
-        raise ValueError("the cache is closed")
-    if not len(ids) or not 0 <= rows <= len(ids):
-        raise ValueError(f"cannot give {rows} rows of {len(ids)} ids")
-    if length + len(ids) > context:
-        raise ContextFull(f"{len(ids)} ids after {length} do not fit into a context of {context}")
-    if min(ids) < 0 or max(ids) >= vocabulary:
-        raise ValueError(f"a token id is outside the vocabulary of {vocabulary}: {min(ids)} to {max(ids)}")
-
-
-def check_truncate(length: int, present: int) -> None:
-    """The border of every `Cache.truncate`."""
-    if not 0 <= length <= present:
-        raise ValueError(f"cannot truncate {present} positions to {length}")
 
 
 def _move(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:

@@ -45,7 +45,8 @@ def ensure_built(
 ) -> ModuleType:
     """The kernel's module, built first if it is not in `cache` (default: the user's cache folder) yet.
 
-    `progress` is told in a sentence when a build starts; it takes about half a minute. Raises `CompilerMissing`.
+    `progress` is told in a sentence when a build starts; that takes about half a minute. Raises
+    `CompilerMissing`.
     """
     folder = (cache or user_cache_path("rejoinder")) / "kernels" / _key()
     if str(folder) not in _loaded:

@@ -64,8 +64,8 @@ def open_packed(
 ) -> PackedModel:
     """Maps a checkpoint's packed form, writing it first if there is none.
 
-    Safe for several processes at once: one writes, the others wait. Raises `CheckpointError` when the checkpoint
-    cannot be read or the packed file cannot be written.
+    Safe for several processes at once: one writes, the others wait. Raises `CheckpointError` when the
+    checkpoint cannot be read or the packed file cannot be written.
     """
     path = packed_path(checkpoint, kernel, folder)
     if not path.exists():
@@ -98,7 +98,7 @@ def _write(path: Path, checkpoint: Checkpoint, kernel: ModuleType) -> None:
             start = _aligned(stream.tell())
             for entry, (_, role, source) in zip(entries, _sources(checkpoint), strict=True):
                 stream.seek(start + entry["offset"])
-                stream.write(_packed_bytes(role, source, kernel))
+                stream.write(_packed_bytes(role, source, kernel).data)
             stream.truncate(start + offset)
             stream.flush()
             os.fsync(stream.fileno())

@@ -19,7 +19,7 @@ GROUP = 32
 
 
 class CpuTarget:
-    """Weights in the file's own 4- to 8-bit blocks, activations in int8 groups of 32, rows equal in every block.
+    """Weights in the file's own 4- to 8-bit blocks, activations in int8 groups of 32, exact rows.
 
     Floats in the checkpoint (F16, BF16, F32) are quantised to 8 bits in groups of 32.
     """
