@@ -40,16 +40,19 @@ async def _serve(settings: Settings) -> None:
 
 
 def _stop_signals() -> asyncio.Event:
-    """An event that the first Ctrl-C or SIGTERM sets; a second one ends the process the hard way."""
+    """An event that the first Ctrl-C or SIGTERM sets; a second one ends the process at once."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def stop(number: signal.Signals) -> None:
+    def stop() -> None:
         stopping.set()
-        loop.remove_signal_handler(number)
+        for number in numbers:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop, number)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    for number in numbers:
+        loop.add_signal_handler(number, stop)
     return stopping
 
 
@@ -61,6 +64,7 @@ async def _load(settings: Settings, stopping: asyncio.Event) -> Service | None:
         await asyncio.wait({loading, told}, return_when=asyncio.FIRST_COMPLETED)
         told.cancel()
         if not loading.done():
+            status.update("Stopping when the models are loaded; Ctrl-C again stops at once")
             loading.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await loading
