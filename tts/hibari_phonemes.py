@@ -26,7 +26,7 @@ class _Token:
     spaced: bool  # white space follows
 
 
-class Phonemes:
+class HibariPhonemes:
     """Grapheme to phoneme conversion by the voice's own lexicon and network; safe across threads."""
 
     def __init__(self, *, british: bool) -> None:

@@ -16,6 +16,7 @@ def load_voice(
     spec: str,
     *,
     threads: int = 1,
+    cache: Path | None = None,
     pronunciations: Mapping[str, str] | None = None,
     path: Path | None = None,
     api_key: str | None = None,
@@ -27,12 +28,12 @@ def load_voice(
     - `http(s)://HOST/v1?model=NAME&voice=NAME&sample_rate=HERTZ`: an OpenAI-compatible server, asked with
       `api_key`; the embedded voice steps in when it fails.
 
-    `pronunciations` maps written words to how they are said. Raises ValueError for an unknown spec, and what
-    the voices raise for files and programs that are missing.
+    `cache` is the folder for voices that are fetched; `pronunciations` maps written words to how they are
+    said. Raises ValueError for an unknown spec, and what the voices raise for missing files and programs.
     """
     kind, _, rest = spec.partition(":")
     if kind == "hibari":
-        return HibariVoice(rest or "heart", threads=threads, pronunciations=pronunciations)
+        return HibariVoice(rest or "heart", threads=threads, cache=cache, pronunciations=pronunciations)
     if kind == "piper" and (rest or path):
         return PiperVoice(
             Path(rest).expanduser() if rest else path or Path(),

@@ -3,86 +3,63 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tts.loudness import amplify, gain_for
-from tts.pauses import gap_after
+from tts.loudness import gain_for
 from tts.piper_network import PiperError, PiperNetwork
 from tts.piper_phonemes import PiperPhonemes
-from tts.segment import Segment, log_unsaid
-from tts.silence import Piece, join
-from tts.speakable import Spoken, speakable
-from tts.voice import Cancelled, VoiceChunk
+from tts.segmented import SegmentedVoice
 
 CALIBRATION = "1 2 3 4 5 6 7 8."
-"""Said once, unheard, to learn the voice's own loudness; digits are read in any language."""
+"""Said once, unheard, to learn the voice's own loudness; espeak-ng reads digits in any language."""
 
 
-class PiperVoice:
+class PiperVoice(SegmentedVoice):
     """A Piper voice with one speaker and espeak-ng phonemes, by its `.onnx` file or the folder that holds it.
 
-    The voice's `.onnx.json` lies beside the model. Raises PiperError, CutError or EspeakError.
+    The voice's `.onnx.json` lies beside the model. Raises PiperError, CutError or EspeakError, and ValueError
+    for a language that cannot be read aloud.
     """
 
     def __init__(
         self, path: Path, *, threads: int = 1, pronunciations: Mapping[str, str] | None = None
     ) -> None:
-        self._pronunciations = pronunciations
         model = _model_file(path)
         config = _read_config(model)
-        self.name = f"piper:{model.stem}"
         try:
-            self.sample_rate = int(config["audio"]["sample_rate"])
+            sample_rate = int(config["audio"]["sample_rate"])
+            language = str(config["espeak"]["voice"])
             inference = config["inference"]
-            language = config["espeak"]["voice"]
-            self._phonemes = PiperPhonemes(language, config["phoneme_id_map"])
             scales = [inference["noise_scale"], inference["length_scale"], inference["noise_w"]]
+            ids = config["phoneme_id_map"]
         except KeyError as error:
             raise PiperError(f"{model}.json is no Piper voice's configuration: it lacks {error}") from error
-        self._language = language.split("-")[0]
-        try:
-            speakable("", language=self._language)
-        except ValueError as error:
-            raise PiperError(
-                f"{self.name} speaks a language whose text cannot be read aloud: {error}"
-            ) from error
-        quality = config["audio"].get("quality", "")
-        self._network = PiperNetwork(model.read_bytes(), quality=quality, scales=scales, threads=threads)
-        self._gain = self._calibrate()
+        phonemes = PiperPhonemes(language, ids)
+        network = PiperNetwork(
+            model.read_bytes(),
+            sample_rate=sample_rate,
+            quality=config["audio"].get("quality", ""),
+            scales=scales,
+            threads=threads,
+        )
+        super().__init__(
+            f"piper:{model.stem}",
+            sample_rate,
+            phonemes,
+            network,
+            language=language.split("-")[0],
+            gain=_calibrate(phonemes, network),
+            pronunciations=pronunciations,
+        )
 
-    def warm_up(self) -> None:
-        for _ in self.synthesise(CALIBRATION, cancelled=lambda: False):
-            pass
 
-    def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
-        """See `Voice.synthesise`."""
-        spoken = speakable(text, pronunciations=self._pronunciations, language=self._language)
-        segments = self._phonemes.segments(spoken.text)
-        log_unsaid(self.name, spoken, segments)
-        return join(self._pieces(text, spoken, segments), self.sample_rate, cancelled)
-
-    def _pieces(self, text: str, spoken: Spoken, segments: Sequence[Segment]) -> Iterator[Piece]:
-        for index, segment in enumerate(segments):
-            gap = gap_after(segment.ending if index + 1 < len(segments) else text)
-            yield Piece(self._segment(segment, spoken), gap)
-
-    def _segment(self, segment: Segment, spoken: Spoken) -> Iterator[VoiceChunk]:
-        encoded = self._network.encode(segment.ids)
-        words = segment.timings(encoded.durations * (self._network.hop / self.sample_rate), spoken)
-        made = 0
-        for samples in self._network.stream(encoded):
-            made += len(samples)
-            started = sum(word.start * self.sample_rate < made for word in words)
-            yield VoiceChunk(amplify(samples, self._gain), tuple(words[:started]))
-            words = words[started:]
-
-    def _calibrate(self) -> float:
-        segments = self._phonemes.segments(CALIBRATION)
-        return gain_for(np.concatenate([self._network.whole(self._network.encode(s.ids)) for s in segments]))
+def _calibrate(phonemes: PiperPhonemes, network: PiperNetwork) -> float:
+    segments = phonemes.segments(CALIBRATION)
+    return gain_for(np.concatenate([network.whole(network.encode(segment.ids)) for segment in segments]))
 
 
 def _model_file(path: Path) -> Path:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tts.onnx_graph import FLOAT, Graph, Node, Tensor
 from tts.onnx_session import session
+from tts.segmented import Speech
 from tts.voice import Samples
 
 FLOW_CONTEXT = 32
@@ -48,12 +49,15 @@ class Encoded:
 class PiperNetwork:
     """One voice's network; safe across threads."""
 
-    def __init__(self, model: bytes, *, quality: str, scales: Sequence[float], threads: int = 1) -> None:
+    def __init__(
+        self, model: bytes, *, sample_rate: int, quality: str, scales: Sequence[float], threads: int = 1
+    ) -> None:
         """`scales` are the voice's noise, length and duration-noise scales. Raises PiperError."""
         graph = Graph(model)
         points = _cut_points(graph)
         crossing = graph.crossing([points.latent_noise], [points.decoder_input])
         self._points = points
+        self._sample_rate = sample_rate
         self._scales = np.asarray(scales, np.float32)
         self._context = DECODER_CONTEXT.get(quality, WIDEST_DECODER_CONTEXT)
         duration_noise = {name: Tensor(FLOAT, 3) for name in points.duration_noise}
@@ -65,6 +69,12 @@ class PiperNetwork:
         self._flow = session(graph.part(flow_inputs, [points.decoder_input]), threads)
         self._decoder = session(graph.part({points.decoder_input: Tensor(FLOAT, 3)}, [points.audio]), threads)
         self.hop = self._decode(np.zeros((1, points.channels, 4), np.float32)).size // 4
+
+    def say(self, ids: Sequence[int]) -> Speech:
+        """The segment's audio, float32 at the voice's rate."""
+        encoded = self.encode(ids)
+        seconds = encoded.durations.astype(np.float64) * (self.hop / self._sample_rate)
+        return Speech(seconds, self.stream(encoded))
 
     def encode(self, ids: Sequence[int]) -> Encoded:
         noise = np.random.default_rng(SEED)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tts.speakable import Spoken
 from tts.voice import WordTiming
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +49,6 @@ class Segment:
             else:
                 timings.append(WordTiming(span.start_char, span.end_char, start, end))
         return timings
-
-
-def log_unsaid(voice: str, spoken: Spoken, segments: Sequence[Segment]) -> None:
-    """Say in the log which words the voice has no sounds for."""
-    said = {_span_at(spoken, word.place) for segment in segments for word in segment.words}
-    if unsaid := [spoken.text[s.start : s.end] for i, s in enumerate(spoken.spans) if i not in said]:
-        log.info("%s leaves out %d words it has no sounds for: %.100s", voice, len(unsaid), " ".join(unsaid))
 
 
 def _span_at(spoken: Spoken, place: int) -> int:
