@@ -32,6 +32,12 @@ FLAGS = (
     "--remote-debugging-port=0",
 )
 _POLL_SECONDS = 0.1
+_WATCH_FOR_FAULTS = """
+window.faults = [];
+addEventListener("error", (event) => faults.push(event.message));
+addEventListener("unhandledrejection", (event) => faults.push(String(event.reason)));
+document.addEventListener("securitypolicyviolation", (event) => faults.push(event.violatedDirective));
+"""
 
 
 class Page:
@@ -51,6 +57,16 @@ class Page:
                 assert "error" not in answer, f"{method}: {answer['error']}"
                 result: dict[str, Any] = answer["result"]
                 return result
+
+    async def watch(self) -> None:
+        """Have every document keep its faults: uncaught errors, violations of its own security policy."""
+        await self.command("Page.enable")
+        await self.command("Page.addScriptToEvaluateOnNewDocument", source=_WATCH_FOR_FAULTS)
+
+    async def faults(self) -> list[str]:
+        """Of the document that is open now."""
+        found: list[str] = await self.evaluate("window.faults")
+        return found
 
     async def open(self, url: str) -> None:
         await self.command("Page.navigate", url=url)
@@ -100,7 +116,9 @@ async def chromium(*, microphone: Path | None, allow_microphone: bool = True) ->
         )
         try:
             async with connect(await _page_address(Path(profile)), max_size=None, proxy=None) as devtools:
-                yield Page(devtools)
+                page = Page(devtools)
+                await page.watch()
+                yield page
         finally:
             process.terminate()
             await process.wait()

@@ -81,6 +81,7 @@ async def test_a_call_is_heard_shown_played_and_timed(microphone: Path) -> None:
         await page.until("document.body.dataset.state === 'idle'")
         await call.until_told("over")
         assert call.end_reason == "peer_gone"
+        assert not await page.faults()
 
 
 @on_loop

@@ -149,11 +149,10 @@ class _Listener:
 
     async def _hear(self, event: client.AudioAppend) -> None:
         """Pass the audio on, no faster than it was spoken."""
+        payload = client.decode_audio(event)
         try:
-            samples = decode(self._session.input, client.decode_audio(event))
+            samples = decode(self._session.input, payload)
         except ValueError as error:
-            if isinstance(error, BadEvent):
-                raise
             raise BadEvent("invalid_audio", str(error), param="audio", event_id=event.event_id) from None
         heard = self._resampler.push(samples)
         for start in range(0, len(heard), _SLICE):
