@@ -12,16 +12,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from llm.cache import CallCache
 from llm.drafters.base import Draft, ReplyState
+from llm.processors import LogitsRow
 from llm.stats import ReplyStats
 from llm.targets.base import Logits
 from llm.verify import Verdict, Verifier
 
-LogitsRow = npt.NDArray[np.float32]
 Reason = Literal["eos", "stop", "length", "cancelled"]
 
 

@@ -13,6 +13,7 @@ from llm.conversation import Conversation
 from llm.drafters.base import Drafter
 from llm.drafters.lookup import PromptLookup
 from llm.drafters.memory import Memories
+from llm.drafters.model import DraftModel, ModelDrafter, check_vocabularies
 from llm.drafters.phrases import Phrases
 from llm.drafters.reply import PreviousReply
 from llm.drafters.suffix import SuffixStore
@@ -60,6 +61,7 @@ class LanguageModel:
         tokenizer: Tokenizer,
         *,
         drafters: Sequence[str] = FREE_DRAFTERS,
+        draft_model: Target | None = None,
         clock: Callable[[], float] = time.perf_counter,
         verification: Verification = "coupled",
     ) -> None:
@@ -73,6 +75,7 @@ class LanguageModel:
         self.pass_costs = PassCosts(_UNMEASURED_COSTS)
         self.margin = 0.0 if target.exact_rows else target.margin
         self._drafters = tuple(drafters)
+        self._draft_model = None if draft_model is None else DraftModel.measured(draft_model, clock)
         self._memories = Memories()
         self._passes = Turnstile()
 
@@ -95,9 +98,15 @@ class LanguageModel:
         """
         from llm.targets.load import load_target
 
-        target = load_target(path, threads=threads, context=context, cache=cache)
         tokenizer = Tokenizer.load(path, cache)
-        return cls(target, tokenizer, drafters=drafters, clock=clock, verification=verification)
+        small: Target | None = None
+        if draft_model is not None:
+            check_vocabularies(tokenizer, Tokenizer.load(draft_model, cache))
+            small = load_target(draft_model, threads=threads, context=context, cache=cache)
+        target = load_target(path, threads=threads, context=context, cache=cache)
+        return cls(
+            target, tokenizer, drafters=drafters, draft_model=small, clock=clock, verification=verification
+        )
 
     def open(self, *, tenant: str = "") -> Conversation:
         """A new call. Calls of one tenant share what their drafters remember; without a tenant nothing is."""
@@ -109,6 +118,8 @@ class LanguageModel:
             "lookup": PromptLookup,
         }
         drafters = [makers[name]() for name in self._drafters]
+        if self._draft_model is not None:
+            drafters.append(ModelDrafter(self._draft_model, self._passes))
         return Conversation(self, CallCache(self.target.open(), self._passes), drafters)
 
     def warm_up(self) -> None:

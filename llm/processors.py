@@ -16,6 +16,8 @@ import numpy.typing as npt
 from llm.noise import RESOLUTION, Ids, Scores
 from llm.sampling import Sampling
 
+LogitsRow = npt.NDArray[np.float32]
+
 
 class BrokenLogits(ArithmeticError):
     """A row of logits has no finite best token: the language model's weights or arithmetic are broken."""
@@ -60,7 +62,7 @@ class Processors:
     bad_words: tuple[tuple[int, ...], ...] = ()
     with_runner_up: bool = False
 
-    def law(self, row: npt.NDArray[np.float32], prefix: Sequence[int]) -> Law:
+    def law(self, row: LogitsRow, prefix: Sequence[int]) -> Law:
         """The law of the token after `prefix` (prompt and reply), from its logits float32 [vocabulary].
 
         Order: logit bias, repetition, frequency and presence penalties, bad words, minimum length,
@@ -77,7 +79,7 @@ class Processors:
         ids = np.flatnonzero(scores >= best - RESOLUTION)
         return _filtered(Law(ids, scores[ids]), self.sampling)
 
-    def _penalised(self, row: npt.NDArray[np.float32], prefix: Sequence[int]) -> npt.NDArray[np.float32]:
+    def _penalised(self, row: LogitsRow, prefix: Sequence[int]) -> LogitsRow:
         sampling = self.sampling
         banned = self._banned(prefix)
         counted = sampling.frequency_penalty != 0.0 or sampling.presence_penalty != 0.0
@@ -111,7 +113,7 @@ class Processors:
         return banned
 
 
-def _greedy(logits: npt.NDArray[np.float32], with_runner_up: bool) -> Law:
+def _greedy(logits: LogitsRow, with_runner_up: bool) -> Law:
     best = int(logits.argmax())  # a NaN wins an argmax, so looking at the winner is enough
     if not np.isfinite(logits[best]):
         raise BrokenLogits(f"the best of {len(logits)} logits is {logits[best]}")

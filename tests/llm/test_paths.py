@@ -1,4 +1,4 @@
-"""The invariant, path by path: committed tokens are a function of (prompt, sampling parameters, seed) only."""
+"""The invariant, path by path: the reply is a function of (prompt, sampling parameters, seed) only."""
 
 from __future__ import annotations
 
