@@ -113,6 +113,11 @@ class AudioSocketLine:
             await asyncio.wait([reading, playing])
             self._writer.close()
 
+    @property
+    def round_trip(self) -> float:
+        """None: the frames are held here until they play."""
+        return 0.0
+
     async def messages(self) -> AsyncIterator[Message]:
         while (message := await self._inbox.get()) is not None:
             yield message

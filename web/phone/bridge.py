@@ -47,6 +47,9 @@ _TAIL_SECONDS = 0.2
 """When nothing has followed a piece of a reply for so long, what the resampler and the framing still hold is
 sent: later than any stutter, and before the carrier's buffer runs dry (see `pipeline.playout.Pacing`)."""
 
+_MOST_MARKS = 100
+"""Marks that are waited for; a carrier that gives none back does not make the list grow."""
+
 _COMPLAINTS = 3
 """Messages of a call that are not understood and are logged one by one; the rest is counted."""
 
@@ -64,6 +67,10 @@ _TRY_AGAIN_LATER = 1013
 
 class Line(Protocol):
     """A carrier's connection: messages in and out. Iteration ends when the other side has closed."""
+
+    @property
+    def round_trip(self) -> float:
+        """Seconds to the carrier and back, as last measured; 0 when it has not been."""
 
     def messages(self) -> AsyncIterator[Message]: ...
 
@@ -90,7 +97,8 @@ class PhonePeer:
         self._carrier = carrier
         self._line = line
         self._audio = AgentAudio(started.speaks)
-        self._last_mark = ""
+        self._sent_ms = 0.0
+        self._marks: dict[str, tuple[str, float]] = {}
         self._all_played = asyncio.Event()
         self._all_played.set()
         self._sending = asyncio.Lock()
@@ -118,14 +126,15 @@ class PhonePeer:
         match event:
             case ReplyAudio(samples=samples, rate=rate):
                 await self._play(self._audio.push(samples, rate))
+                self._sent_ms = event.offset_ms + samples.size / rate * 1000
                 self._tail_due = asyncio.get_running_loop().time() + _TAIL_SECONDS
                 self._more.set()
             case ReplyMark(name=name):
-                self._last_mark = name
-                self._all_played.clear()
+                self._await_mark(name, event.reply_id)
                 await self._tell(self._carrier.mark(name))
             case ClearPlayback():
                 self._audio.drop()
+                self._marks.clear()
                 self._all_played.set()
                 await self._tell(self._carrier.clear())
             case PausePlayback():
@@ -139,10 +148,22 @@ class PhonePeer:
                 if reason in HANGS_UP_AFTER:
                     await self._last_words()
 
-    def played(self, name: str) -> None:
-        """A mark came back."""
-        if name == self._last_mark:
+    def played(self, name: str) -> tuple[str, float] | None:
+        """A mark came back: which reply, and how many milliseconds of it will have been heard before anything
+        that is sent now can stop it. None for a mark that a clear has made meaningless.
+
+        The mark tells how things were half a round trip ago, and a clear takes another half to arrive.
+        """
+        marked = self._marks.pop(name, None)
+        if not self._marks:
             self._all_played.set()
+        return None if marked is None else (marked[0], marked[1] + self._line.round_trip * 1000)
+
+    def _await_mark(self, name: str, reply_id: str) -> None:
+        self._marks[name] = (reply_id, self._sent_ms)
+        self._all_played.clear()
+        if len(self._marks) > _MOST_MARKS:
+            del self._marks[next(iter(self._marks))]
 
     async def _play(self, frames: list[bytes]) -> None:
         for frame in frames:
@@ -320,8 +341,8 @@ class _Listener:
             case Heard():
                 await self._hear(said)
             case Played(name=name):
-                self._peer.played(name)
-                self._call.mark_played(name)
+                if (position := self._peer.played(name)) is not None:
+                    self._call.playback(*position)
             case Pressed(digit=digit):
                 self._call.digit(digit)
             case Started():

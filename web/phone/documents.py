@@ -61,12 +61,17 @@ def ncco(url: str, parameters: Mapping[str, str]) -> list[dict[str, Any]]:
         "headers": dict(parameters),
         "authorization": {"type": "vonage"},
     }
-    return [{"action": "connect", "endpoint": [endpoint]}]
+    return [_connected(endpoint)]
 
 
 def dial_ncco(to: str) -> list[dict[str, Any]]:
     """Put a Vonage call through to a number."""
-    return [{"action": "connect", "endpoint": [{"type": "phone", "number": to.lstrip("+")}]}]
+    return [_connected({"type": "phone", "number": to.lstrip("+")})]
+
+
+def _connected(endpoint: dict[str, Any]) -> dict[str, Any]:
+    """Vonage wants a calling number for every leg: any of the account's will do."""
+    return {"action": "connect", "randomFromNumber": True, "endpoint": [endpoint]}
 
 
 def telnyx_command(url: str, parameters: Mapping[str, str]) -> str:

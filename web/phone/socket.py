@@ -19,8 +19,16 @@ class WebSocketLine:
         self._connection = connection
         self._send_timeout = send_timeout
 
+    @property
+    def round_trip(self) -> float:
+        """Of the last ping."""
+        return self._connection.latency
+
     async def messages(self) -> AsyncIterator[Message]:
         try:
+            await (
+                self._connection.ping()
+            )  # without waiting: its answer is the first measure of the round trip
             async for message in self._connection:
                 yield message
         except ConnectionClosed:

@@ -12,11 +12,12 @@ import numpy as np
 
 from pipeline.agent import Agent, AgentError
 from pipeline.call import Call
-from pipeline.events import Peer
+from pipeline.events import Audio, Peer
 from pipeline.stages import Stages
 from pipeline.timeline import TurnRecord
 from tests.pipeline.fakes import (
     QUIET,
+    RATE,
     Detector,
     InlineWorkers,
     LevelVad,
@@ -91,17 +92,20 @@ class FakeService:
 @dataclass
 class PhoneScene:
     """One telephone call. `speech`: when the caller is audible; `words`: what has been said by when;
-    `actions`: what else happens, and when; all in seconds."""
+    `recordings`: real speech instead (16 kHz), and when it begins; `actions`: what else happens, and when.
+    All in seconds."""
 
     carrier: str = "twilio"
     speech: list[tuple[float, float]] = field(default_factory=list)
     words: list[tuple[str, float]] = field(default_factory=list)
+    recordings: list[tuple[float, Audio]] = field(default_factory=list)
     seconds: float = 10.0
     network: Network = field(default_factory=Network)
     agent: Agent = field(default_factory=lambda: Agent(name="test", persona="Be brief.", silence=QUIET))
     detector: Detector = field(default_factory=Detector)
     language: Parrot = field(default_factory=Parrot)
     voice: Any = field(default_factory=SlowReader)
+    vad: Any = field(default_factory=LevelVad)
     dialled: Dialled = field(default_factory=Dialled)
     actions: list[tuple[float, Callable[[PhoneScene], None]]] = field(default_factory=list)
     busy: bool = False
@@ -114,7 +118,7 @@ class PhoneScene:
         recogniser = ScriptedRecogniser(Script(self.words), loop.time)
         stages = Stages(
             workers=InlineWorkers(),  # type: ignore[arg-type]
-            vad=LevelVad(),
+            vad=self.vad,
             recogniser=recogniser,
             end_of_turn=self.detector,
             language=self.language,
@@ -124,13 +128,13 @@ class PhoneScene:
         switchboard = Switchboard()
         switchboard.service = self.service  # type: ignore[assignment]
         front_end = PhoneFrontEnd(switchboard, hang_up=self._hang_up)
-        self.line = MemoryLine()
+        self.line = MemoryLine(round_trip=self.network.round_trip)
         shape: Shape = SHAPES[self.carrier](self.dialled)
         self.phone = SimulatedCall(shape, self.line.link, network=self.network, keep=self.keep)
         serving = asyncio.create_task(front_end.serve(self.line, CARRIERS[self.carrier]()))
         serving.add_done_callback(lambda _: setattr(self, "served_until", loop.time()))
         acting = asyncio.create_task(self._act())
-        self._speak(shape.encoding.rate)
+        self._speak()
         await self.phone.run()
         self.ended_at = loop.time()
         await serving
@@ -146,14 +150,19 @@ class PhoneScene:
         """When the caller heard something, by frames of 20 ms."""
         return [one.at for one in self.phone.played]
 
-    def _speak(self, rate: int) -> None:
-        """Levels: 1.0 is speech. Said by the simulated caller as one recording."""
-        if not self.speech:
+    def _speak(self) -> None:
+        """Levels where there is `speech`, and the recordings, said as one recording of 16 kHz."""
+        ends = [end for _, end in self.speech]
+        ends += [start + audio.size / RATE for start, audio in self.recordings]
+        if not ends:
             return
-        level = np.zeros(round(max(end for _, end in self.speech) * rate), np.float32)
+        said = np.zeros(round(max(ends) * RATE), np.float32)
         for start, end in self.speech:
-            level[round(start * rate) : round(end * rate)] = 0.9
-        self.phone.say(level, rate)
+            said[round(start * RATE) : round(end * RATE)] = 0.9
+        for start, audio in self.recordings:
+            at = round(start * RATE)
+            said[at : at + audio.size] += audio[: said.size - at]
+        self.phone.say(said, RATE)
 
     async def _act(self) -> None:
         todo = [*self.actions, (self.seconds, lambda scene: scene.phone.hang_up())]

@@ -41,11 +41,20 @@ class Network:
     swapped: float = 0.0
     seed: int = 1
 
+    @property
+    def round_trip(self) -> float:
+        """On average."""
+        return 2 * self.latency + self.jitter
+
 
 class MemoryLine:
-    """A connection without a network: an end for the bridge, and `link`, the carrier's."""
+    """A connection without a network: an end for the bridge, and `link`, the carrier's.
 
-    def __init__(self, *, send_timeout: float = 5.0) -> None:
+    `round_trip`: what a ping would measure of the network that the simulated call puts between them.
+    """
+
+    def __init__(self, *, send_timeout: float = 5.0, round_trip: float = 0.0) -> None:
+        self.round_trip = round_trip
         self.to_bridge: asyncio.Queue[Message | None] = asyncio.Queue(_UNREAD)
         self.to_carrier: asyncio.Queue[Message | None] = asyncio.Queue(_UNREAD)
         self.close_code: int | None = None

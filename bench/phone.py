@@ -1,0 +1,75 @@
+"""The phone bridge: what the telephone costs, how soon an interrupted agent is silent, and an hour's call.
+
+    python -m bench.phone --json [--quick]
+
+Recognition and voice are the real ones. Interruptions and the long call run at simulated carriers in virtual
+time: their figures are the bridge's own and do not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asr.recogniser import Recogniser
+from bench import phone_calls, phone_speech
+from bench.questions import SPEAKERS, caller_voice, speak
+from bench.report import machine, show
+from pipeline import catalogue
+from pipeline.config import load
+from pipeline.events import Audio
+from tts.load import load_voice
+
+GOALS = {
+    "wer_minus_wideband": "<= 0.03",
+    "voice_wer_minus_clean": "<= 0.01",
+    "last_sample_max_ms": "<= 250",
+    "heard_text_within_a_word": ">= 0.95",
+    "words_lost": "0",
+    "words_repeated": "0",
+    "speed": ">= 20",
+    "drift_ms": "<= 20",
+    "left_in_queues": "0",
+    "refused_by_the_carrier": "0",
+}
+
+
+def measure(*, quick: bool) -> dict[str, Any]:
+    """Run the benchmark; every figure of its report by name."""
+    settings = load()
+    path = Path(settings.asr_model).expanduser()
+    recogniser = Recogniser(path if path.exists() else catalogue.path(settings.asr_model), threads=2)
+    recogniser.warm_up()
+    voice = load_voice(settings.voice, cache=catalogue.converted())
+    caller = _from_the_first_sound(speak(caller_voice(SPEAKERS[0]), "Wait, stop, I have another question."))
+    return {
+        **machine(),
+        **phone_speech.recognition(recogniser, quick=quick),
+        **phone_speech.intelligibility(recogniser, voice, quick=quick),
+        **phone_calls.interruptions(caller, quick=quick),
+        **phone_calls.false_interruptions(quick=quick),
+        **phone_calls.long_call(quick=quick),
+    }
+
+
+def _from_the_first_sound(audio: Audio) -> Audio:
+    return audio[int(np.argmax(np.abs(audio) > 0.01)) :]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--quick", action="store_true", help="few clips, few interruptions, six minutes")
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.ERROR)
+    show("The phone bridge", measure(quick=arguments.quick), as_json=arguments.json, goals=GOALS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+"""Interruptions and long calls at simulated carriers, in virtual time: exact, whatever the machine."""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from asr.vad import SileroVad
+from bench.report import percentile
+from llm.language_model import Message, ReplyEvent, Sampling
+from pipeline.events import Audio
+from tests.pipeline.fakes import LevelVad, Parrot, SlowReader
+from tests.virtual_time import run
+from tests.web.phone.noise import NoiseReader, what_was_heard
+from tests.web.phone.scene import PhoneScene
+from web.phone.simulator.line import Network
+
+CARRIERS = ("twilio", "telnyx", "plivo", "asterisk")
+"""Those with mu-law at 8 kHz, in which a frame can be placed in the reply byte by byte."""
+
+NETWORK = Network(latency=0.04, jitter=0.02)
+"""40 to 60 ms one way: a carrier in the next region."""
+
+_TURN_SECONDS = 12.0
+
+
+def interruptions(caller: Audio, *, quick: bool) -> dict[str, Any]:
+    """Interrupt a reply with real speech, heard by the real voice activity detector, at many moments.
+
+    `caller`: speech at 16 kHz that begins at its first sample. Milliseconds from the caller's first sample at
+    the carrier to the end of the last frame of the agent that was played.
+    """
+    rng = random.Random(1)
+    vad = SileroVad()
+    times = 3 if quick else 20
+    last: list[float] = []
+    off: list[int] = []
+    for carrier in CARRIERS:
+        for number in range(times):
+            spoke = rng.uniform(3.0, 6.0)
+            scene = _interrupted(carrier, vad, caller, spoke, seed=number)
+            before = [frame for frame in scene.phone.played if frame.at < spoke + caller.size / 16_000]
+            last.append((before[-1].at + 0.02 - spoke) * 1000)
+            heard = what_was_heard(scene.voice, before, _sentences(scene))
+            really = sum(1 for _, count in heard.words if count)
+            off.append(abs(len(scene.service.records[0].heard_text.split()) - really))
+    return {
+        "interruptions": len(last),
+        "last_sample_p50_ms": percentile(last, 50),
+        "last_sample_max_ms": round(max(last), 1),
+        "heard_text_within_a_word": round(sum(words <= 1 for words in off) / len(off), 3),
+    }
+
+
+def _interrupted(carrier: str, vad: SileroVad, caller: Audio, spoke: float, seed: int) -> PhoneScene:
+    end = spoke + caller.size / 16_000
+    scene = PhoneScene(
+        carrier,
+        speech=[],
+        words=[(" Count", 0.9), (" please.", 1.3), (" Wait", spoke + 0.5), (" stop.", end - 0.2)],
+        recordings=[(0.4, caller[:16_000]), (spoke, caller)],
+        language=Parrot(lambda text: _long_reply(6) if "Count" in text else "Yes?"),
+        voice=NoiseReader(),
+        vad=vad,
+        network=Network(NETWORK.latency, NETWORK.jitter, seed=seed),
+        seconds=end + 4.0,
+    )
+    return run(scene.play())
+
+
+def false_interruptions(*, quick: bool) -> dict[str, Any]:
+    """Twenty coughs over one long reply at each carrier: words that were lost, and words heard twice."""
+    coughs = 5 if quick else 20
+    lost = repeated = 0
+    repeats: list[float] = []
+    for carrier in CARRIERS:
+        scene = PhoneScene(
+            carrier,
+            speech=[(0.5, 1.5)] + [(4.0 + 2.5 * n, 4.2 + 2.5 * n) for n in range(coughs)],
+            words=[(" Count", 1.0), (" please.", 1.4)],
+            language=Parrot(lambda text: _long_reply(coughs + 2)),
+            voice=NoiseReader(),
+            network=NETWORK,
+            seconds=30.0 + 7.0 * coughs,
+        )
+        run(scene.play())
+        heard = what_was_heard(scene.voice, scene.phone.played, _sentences(scene))
+        lost += sum(count == 0 for _, count in heard.words)
+        repeated += sum(count > 1 for _, count in heard.words)
+        repeats.append(float((heard.times - 1).clip(0).sum()) / 8000 / coughs * 1000)
+        assert scene.service.records[0].status == "completed"
+    return {
+        "false_interruptions": coughs * len(CARRIERS),
+        "words_lost": lost,
+        "words_repeated": repeated,
+        "audio_repeated_a_resume_ms": round(max(repeats), 1),
+    }
+
+
+def _long_reply(sentences: int) -> str:
+    """Sentences of five seconds, no two of them alike."""
+    ordinal = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
+    names = [f"{ordinal[n // 10 % 10]} {ordinal[n % 10]}" for n in range(sentences)]
+    return " ".join(f"This is the {name} of all the sentences that make up the answer." for name in names)
+
+
+def _sentences(scene: PhoneScene) -> list[str]:
+    """The first reply's sentences as the voice got them."""
+    first = scene.service.records[0].reply_text
+    return [text for text in scene.voice.bytes if text and text.strip() in first]
+
+
+def long_call(*, quick: bool) -> dict[str, Any]:
+    """An hour of questions and answers, as fast as one core can.
+
+    Speed: seconds of the call a second of the processor. Drift: the caller's audio as heard, against what was
+    sent. A shorter call is traced for memory, which takes several times as long.
+    """
+    minutes = 6 if quick else 60
+    watch = Watch()
+    began = time.process_time()
+    scene = _talk(minutes, watch)
+    took = time.process_time() - began
+    return {
+        "minutes": minutes,
+        "speed": round(minutes * 60 / took, 1),
+        "turns": _turns(minutes),
+        "turns_answered": watch.answered,
+        "drift_ms": watch.drift_ms(),
+        "left_in_queues": _left(scene),
+        "refused_by_the_carrier": len(scene.phone.refused),
+        "memory_growth_kb": _memory_growth_kb(4 if quick else 16),
+    }
+
+
+def _turns(minutes: int) -> int:
+    return int(minutes * 60 / _TURN_SECONDS)
+
+
+def _talk(minutes: int, watch: Watch) -> PhoneScene:
+    starts = [5.0 + _TURN_SECONDS * turn for turn in range(_turns(minutes))]
+    scene = PhoneScene(
+        "twilio",
+        words=[word for at in starts for word in ((" Hello", at + 0.6), (" there.", at + 0.9))],
+        language=Forgetful(),
+        voice=Silent(),
+        vad=watch.vad,
+        network=NETWORK,
+        seconds=minutes * 60.0,
+        keep=False,
+    )
+    scene.actions = [(at, _ask) for at in starts]
+    scene.actions += [(60.0 * minute, watch.look) for minute in range(1, minutes)]
+    run(scene.play())
+    watch.count(scene)
+    return scene
+
+
+def _memory_growth_kb(minutes: int) -> float:
+    """What the bridge and the pipeline hold, between the second quarter of a call and its last."""
+    tracemalloc.start()
+    watch = Watch()
+    try:
+        _talk(minutes, watch)
+    finally:
+        tracemalloc.stop()
+    quarter = max(1, len(watch.held) // 4)
+    early, late = watch.held[quarter : 2 * quarter], watch.held[-quarter:]
+    return round(float(np.mean(late) - np.mean(early)) / 1024, 1)
+
+
+def _left(scene: PhoneScene) -> int:
+    """What waits anywhere on the way when the call is over."""
+    left = scene.phone.player.frames + scene.call.outbox._queue.qsize()
+    for queue in (scene.line.to_bridge, scene.line.to_carrier):
+        while not queue.empty():
+            left += queue.get_nowait() is not None  # None says that the line is closed
+    return left
+
+
+def _ask(scene: PhoneScene) -> None:
+    scene.phone.say(np.full(8000, 0.9, np.float32), 8000)
+
+
+class Watch:
+    """Looks once a minute at how much audio has arrived and, while memory is traced, at what is held."""
+
+    def __init__(self) -> None:
+        self.vad = CountingVad()
+        self.answered = 0
+        self.held: list[int] = []
+        self._behind_ms: list[float] = []
+
+    def look(self, scene: PhoneScene) -> None:
+        self.count(scene)
+        sent = scene.phone.frames_sent * 0.02
+        self._behind_ms.append((sent - self.vad.samples / 16_000) * 1000)
+        if tracemalloc.is_tracing():
+            gc.collect()
+            ours = [tracemalloc.Filter(True, f"*/{folder}/*") for folder in ("web/phone", "pipeline")]
+            held = tracemalloc.take_snapshot().filter_traces(ours).statistics("filename")
+            self.held.append(sum(one.size for one in held))
+
+    def count(self, scene: PhoneScene) -> None:
+        """Take the finished turns off the service's hands."""
+        self.answered += sum(record.status == "completed" for record in scene.service.records)
+        scene.service.records.clear()
+
+    def drift_ms(self) -> float:
+        """How far the service's audio clock moved against the carrier's over the call."""
+        return round(max(self._behind_ms) - min(self._behind_ms), 1)
+
+
+class CountingVad(LevelVad):
+    """Counts what the call has listened to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.samples = 0
+
+    def open(self) -> CountingVad:
+        return self
+
+    def push(self, audio: Audio) -> list[Any]:
+        self.samples += audio.size
+        return super().push(audio)
+
+
+class Forgetful(Parrot):
+    """Keeps nothing of what it was asked."""
+
+    def reply(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        *,
+        draft: Sequence[int] = (),
+        cancelled: Callable[[], bool],
+    ) -> Iterator[ReplyEvent]:
+        yield from super().reply(messages, sampling, draft=draft, cancelled=cancelled)
+        self.prompts.clear()
+        self.drafts.clear()
+
+
+class Silent(SlowReader):
+    """Keeps nothing of what it said."""
+
+    def synthesise(self, text: str, *, cancelled: Callable[[], bool]) -> Iterator[Any]:
+        yield from super().synthesise(text, cancelled=cancelled)
+        self.said.clear()
