@@ -243,9 +243,12 @@ class Call:
             self.end("error")
 
     def _sent(self, event: CallEvent) -> None:
+        """The reply's own first sample counts as its audio, not a hold phrase before it."""
         answer = self.mouth.answer
         if isinstance(event, ReplyAudio) and answer is not None and answer.reply.id == event.reply_id:
-            answer.timeline.mark("audio_sent", self.now())
+            end = event.offset_ms / 1000 * event.rate + event.samples.size
+            if end > answer.reply.track.filler_samples:
+                answer.timeline.mark("audio_sent", self.now())
 
     def _log(self, record: TurnRecord) -> None:
         self._record(record)

@@ -43,6 +43,7 @@ class Track:
         self.sentences: list[TrackSentence] = []
         self.words: list[TrackWord] = []
         self.complete = False
+        self.filler_samples = 0
         self._chunks: list[Audio] = []
         self._starts: list[int] = []
         self._changed = asyncio.Event()
@@ -72,6 +73,7 @@ class Track:
         if self.sentences and self.sentences[-1].start_sample == self.samples:
             waiting = self.sentences[-1]
             self.sentences[-1] = replace(waiting, start_sample=self.samples + samples.size)
+        self.filler_samples += samples.size
         self._add(samples)
 
     def _add(self, samples: Audio) -> None:

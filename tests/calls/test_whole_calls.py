@@ -14,10 +14,12 @@ import jiwer
 import numpy as np
 import pytest
 import soundfile
+from num2words import num2words
 from websockets.asyncio.client import connect
 
 from asr.recogniser import Recogniser
 from bench.questions import QUESTIONS, caller_voice, speak
+from pipeline.agent import choose_agent
 from pipeline.audio import Audio, StreamResampler, float_to_pcm16
 from pipeline.timeline import MARKS
 from tests.calls.conftest import LiveServer
@@ -26,10 +28,10 @@ from web.talk_client import WIRE_RATE, TalkClient, TalkError, Turn, socket_addre
 
 T = TypeVar("T")
 
-LIBRIVOX = "librivox/sense_and_sensibility_01_austen_64kb-0880.wav"
+LIBRIVOX = "librivox/sense_and_sensibility_01_austen_64kb-0870.wav"
 LIBRIVOX_WORDS = (
-    "he was not an ill disposed young man "
-    "unless to be rather cold hearted and rather selfish is to be ill disposed"
+    "and mr john dashwood had then leisure to consider "
+    "how much there might be prudently in his power to do for them"
 )
 
 
@@ -56,7 +58,9 @@ def spoken(text: str, speaker: str = "piper-joe") -> Audio:
 
 
 def plain(text: str) -> str:
-    return " ".join(re.findall(r"[a-z0-9']+", text.lower().replace("-", " ")))
+    """Lower-case words without punctuation; numbers in words."""
+    said = re.sub(r"\d+", lambda number: num2words(int(number[0])), text.lower()).replace("-", " ")
+    return " ".join(re.findall(r"[a-z']+", said))
 
 
 def recognised(live: LiveServer, audio: Audio) -> str:
@@ -88,8 +92,12 @@ def test_the_caller_is_understood_and_the_answers_fit(two_questions: list[Turn])
 
 
 def test_the_replys_audio_says_the_replys_text(live: LiveServer, two_questions: list[Turn]) -> None:
+    hold_phrase = plain(choose_agent("receptionist").hold_phrase)
     for turn in two_questions:
-        assert jiwer.wer(plain(turn.record["reply_text"]), plain(recognised(live, turn.audio))) <= 0.25
+        said = plain(recognised(live, turn.audio)).removeprefix(
+            hold_phrase
+        )  # a slow machine may have asked for time
+        assert jiwer.wer(plain(turn.record["reply_text"]), said.strip()) <= 0.25
 
 
 def test_the_log_has_both_turns_complete_and_in_order(live: LiveServer, two_questions: list[Turn]) -> None:

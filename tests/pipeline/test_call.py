@@ -292,6 +292,8 @@ def test_a_slow_model_is_bridged_by_a_hold_phrase() -> None:
     run(scene.play())
     assert scene.voice.said[:1] == ["One moment."]
     assert scene.records[0].heard_text == "You said What time is it. Is there more?"
+    assert scene.records[0].extra["hold_phrase"]
+    assert scene.records[0].marks["audio_sent"] >= scene.records[0].marks["tts_first_audio"]
 
 
 @pytest.mark.parametrize("stage", ["asr", "llm", "tts"])
