@@ -28,6 +28,7 @@ help: ## this list
 	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 setup: $(PREPARED) ## create .venv, install, fetch the default models, build the kernel
+	@echo "Ready: make serve"
 
 serve: setup ## serve the demo page, the realtime socket and the phone bridge (ARGS="--port 9000")
 	@exec $(BIN)/rejoinder serve $(ARGS)
