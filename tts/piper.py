@@ -25,6 +25,9 @@ class PiperVoice(SegmentedVoice):
     for a language that cannot be read aloud.
     """
 
+    phonemes: PiperPhonemes
+    network: PiperNetwork
+
     def __init__(
         self, path: Path, *, threads: int = 1, pronunciations: Mapping[str, str] | None = None
     ) -> None:

@@ -56,8 +56,8 @@ class SegmentedVoice:
         speakable("", language=language)
         self.name = name
         self.sample_rate = sample_rate
-        self._phonemes = phonemes
-        self._network = network
+        self.phonemes = phonemes
+        self.network = network
         self._language = language
         self._gain = gain
         self._pronunciations = pronunciations
@@ -70,7 +70,7 @@ class SegmentedVoice:
     def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
         """See `Voice.synthesise`. Words that the voice has no sounds for are left out and logged."""
         spoken = speakable(text, pronunciations=self._pronunciations, language=self._language)
-        segments = self._phonemes.segments(spoken.text)
+        segments = self.phonemes.segments(spoken.text)
         self._log_unsaid(spoken, segments)
         return join(self._pieces(text, spoken, segments), self.sample_rate, cancelled)
 
@@ -80,7 +80,7 @@ class SegmentedVoice:
             yield Piece(self._chunks(segment, spoken), gap)
 
     def _chunks(self, segment: Segment, spoken: Spoken) -> Iterator[VoiceChunk]:
-        speech = self._network.say(segment.ids)
+        speech = self.network.say(segment.ids)
         words = segment.timings(speech.seconds, spoken, longest_last=self._longest_last)
         made = 0
         for samples in speech.windows:

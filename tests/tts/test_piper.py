@@ -27,14 +27,12 @@ SENTENCES = [
 
 @pytest.fixture(scope="module")
 def phonemes(piper: PiperVoice) -> PiperPhonemes:
-    assert isinstance(piper._phonemes, PiperPhonemes)
-    return piper._phonemes
+    return piper.phonemes
 
 
 @pytest.fixture(scope="module")
 def network(piper: PiperVoice) -> PiperNetwork:
-    assert isinstance(piper._network, PiperNetwork)
-    return piper._network
+    return piper.network
 
 
 @pytest.mark.parametrize("text", SENTENCES)

@@ -1,0 +1,237 @@
+"""Voices: the first sound, the pace, what streaming changes, and whether a recogniser hears what was written.
+
+python -m bench.tts [--json] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jiwer
+import numpy as np
+import soxr
+from faster_whisper import WhisperModel
+from hibari import voices as hibari_voices
+
+from bench.report import machine, percentile, show
+from bench.tts_sentences import PLAIN, Case, cases
+from pipeline import catalogue
+from tts.hibari import HibariVoice
+from tts.hibari_network import HibariNetwork
+from tts.hibari_phonemes import HibariPhonemes
+from tts.piper import PiperVoice
+from tts.speakable import speakable
+from tts.voice import Samples, Voice
+
+GOALS = {
+    "first_audio_p50_ms": "<= 40",
+    "real_time_factor": "<= 0.05",
+    "busy_first_audio_p95_ms": "<= 150",
+    "busy_playback_gaps": "0",
+    "embedded_streamed_max_difference": "0",
+    "piper_first_audio_over_whole": "<= 0.5",
+    "piper_max_difference": "<= 1e-5",
+    "round_trip_wer": "<= 0.04",
+    "seam_excess": "<= 0",
+}
+EIGHT_WORDS_OR_MORE = (
+    "Our doctor is away this week, but her colleague can see you.",
+    "The nearest station is five minutes away on foot.",
+    "You will get a message when the repair is done.",
+    "I am sorry, we have no appointments left on Monday.",
+    "The engineer will call you before he arrives at your house, and he will wait for ten minutes.",
+)
+RECOGNISING = """
+import sys, numpy as np
+from faster_whisper import WhisperModel
+model = WhisperModel(sys.argv[1], compute_type="int8", cpu_threads=1)
+audio = np.random.default_rng(0).standard_normal(80_000).astype(np.float32) * 0.05
+print("ready", flush=True)
+while True:
+    list(model.transcribe(audio, language="en", beam_size=1)[0])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """One unit said: seconds to its first chunk and to its end, the audio, and how often it ran dry."""
+
+    first: float
+    total: float
+    audio: Samples
+    gaps: int
+
+
+def take(voice: Voice, text: str) -> Take:
+    """Say `text` once, as a player hears it that starts with the first chunk."""
+    began = time.perf_counter()
+    first = played_until = 0.0
+    gaps = 0
+    parts: list[Samples] = []
+    for chunk in voice.synthesise(text, cancelled=lambda: False):
+        now = time.perf_counter() - began
+        if not parts:
+            first = played_until = now
+        gaps += now > played_until
+        played_until += len(chunk.samples) / voice.sample_rate
+        parts.append(chunk.samples)
+    return Take(first, time.perf_counter() - began, np.concatenate(parts), gaps)
+
+
+def embedded(voice: Voice, rounds: int) -> dict[str, Any]:
+    """First audio and pace on a machine with nothing else to do, sentences of at most twelve words."""
+    takes = [take(voice, text) for _ in range(rounds) for text in PLAIN if len(text.split()) <= 12]
+    seconds = sum(len(t.audio) for t in takes) / voice.sample_rate
+    return {
+        "first_audio_p50_ms": percentile([1000 * t.first for t in takes], 50),
+        "first_audio_p95_ms": percentile([1000 * t.first for t in takes], 95),
+        "whole_sentence_p50_ms": percentile([1000 * t.total for t in takes], 50),
+        "real_time_factor": round(sum(t.total for t in takes) / seconds, 4),
+    }
+
+
+def busy(voice: Voice, rounds: int) -> dict[str, Any]:
+    """The same while two processes recognise speech without a pause, one a core."""
+    with _recognising(2):
+        takes = [take(voice, text) for _ in range(rounds) for text in PLAIN if len(text.split()) <= 12]
+    return {
+        "busy_first_audio_p95_ms": percentile([1000 * t.first for t in takes], 95),
+        "busy_playback_gaps": sum(t.gaps for t in takes),
+    }
+
+
+@contextmanager
+def _recognising(processes: int) -> Iterator[None]:
+    command = [sys.executable, "-c", RECOGNISING, str(catalogue.path("whisper-base"))]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(processes)]
+    try:
+        for process in running:
+            if process.stdout is None or process.stdout.readline() != b"ready\n":
+                raise RuntimeError("the recognising process did not start")
+        yield
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
+def embedded_streaming() -> dict[str, Any]:
+    """Windows against the whole sentence, and the steps between samples where windows meet."""
+    phonemes = HibariPhonemes(british=False)
+    network = HibariNetwork(Path(hibari_voices.voice_path("heart")).read_bytes())
+    differences, excesses = [], []
+    for text in PLAIN[:10]:
+        for segment in phonemes.segments(text):
+            windows = list(network.say(segment.ids).windows)
+            whole = network.whole(network.encode(segment.ids))
+            differences.append(_difference(windows, whole))
+            excesses.append(_seam_excess(windows, whole))
+    return {
+        "embedded_streamed_max_difference": max(differences),
+        "embedded_seam_excess": max(excesses),
+    }
+
+
+def piper(rounds: int) -> dict[str, Any]:
+    """A Piper voice streamed against the same voice decoded whole, call by call in turn."""
+    voice = PiperVoice(catalogue.path("piper-joe"))
+    streamed, whole, differences, excesses = [], [], [], []
+    for _ in range(rounds):
+        for text in EIGHT_WORDS_OR_MORE:
+            streamed.append(take(voice, text).first)
+            began = time.perf_counter()
+            (segment,) = voice.phonemes.segments(speakable(text).text)
+            encoded = voice.network.encode(segment.ids)
+            audio = voice.network.whole(encoded)
+            whole.append(time.perf_counter() - began)
+            windows = list(voice.network.stream(encoded))
+            differences.append(_difference(windows, audio))
+            excesses.append(_seam_excess(windows, audio))
+    return {
+        "piper_first_audio_p50_ms": percentile([1000 * s for s in streamed], 50),
+        "piper_whole_p50_ms": percentile([1000 * s for s in whole], 50),
+        "piper_first_audio_over_whole": round(float(np.median(streamed) / np.median(whole)), 3),
+        "piper_max_difference": max(differences),
+        "piper_seam_excess": max(excesses),
+    }
+
+
+def _difference(windows: Sequence[Samples], whole: Samples) -> float:
+    return float(np.abs(np.concatenate(windows) - whole).max())
+
+
+def _seam_excess(windows: Sequence[Samples], whole: Samples) -> float:
+    """How much larger the largest step between two samples at a seam is than the whole decode's largest."""
+    streamed = np.concatenate(windows)
+    seams = np.cumsum([len(window) for window in windows if len(window)])[:-1]
+    steps = np.abs(np.diff(streamed))[seams - 1]
+    return float(steps.max(initial=0.0) - np.abs(np.diff(whole)).max())
+
+
+def round_trip(voice: Voice, sentences: Sequence[Case]) -> dict[str, Any]:
+    """Word error rate of base Whisper on the voice's audio against the written text, both made speakable."""
+    model = WhisperModel(str(catalogue.path("whisper-base")), compute_type="int8", cpu_threads=2)
+    heard: dict[str, list[tuple[str, str]]] = {}
+    for case in sentences:
+        audio = soxr.resample(take(voice, case.text).audio, voice.sample_rate, 16_000)
+        segments, _ = model.transcribe(audio, language="en", beam_size=5, condition_on_previous_text=False)
+        written = " ".join(segment.text for segment in segments)
+        pair = (comparable(case.text, case.kind), comparable(written, case.kind))
+        heard.setdefault(case.kind, []).append(pair)
+    pairs = [pair for kind in heard.values() for pair in kind]
+    return {
+        "round_trip_sentences": len(pairs),
+        "round_trip_wer": _word_error_rate(pairs),
+        "round_trip_wer_by_kind": {kind: _word_error_rate(found) for kind, found in heard.items()},
+        "round_trip_misheard": [f"{said} | {got}" for said, got in pairs if said != got][:40],
+    }
+
+
+def comparable(text: str, kind: str) -> str:
+    """Words only: what is said for `text`, so that "$5" and "five dollars" are the same.
+
+    Whisper writes a time that it heard as 4:29, 4.29 or 429.
+    """
+    if kind == "time":
+        text = re.sub(r"(\d)[:.](\d\d)", r"\1\2", text)
+    said = speakable(text).text.lower()
+    said = re.sub(r"\b([ap])\.\s?m\b\.?", r"\1m", said).replace("-", " ")
+    return " ".join(re.sub(r"[^\w\s']", " ", said).split())
+
+
+def _word_error_rate(pairs: Sequence[tuple[str, str]]) -> float:
+    said, got = zip(*pairs, strict=True)
+    return round(float(jiwer.wer(list(said), list(got))), 4)
+
+
+def measure(*, quick: bool) -> dict[str, Any]:
+    voice = HibariVoice()
+    voice.warm_up()
+    figures = embedded(voice, 1 if quick else 5)
+    figures |= busy(voice, 1 if quick else 3)
+    figures |= embedded_streaming()
+    figures |= piper(1 if quick else 3)
+    figures |= round_trip(voice, cases(42 if quick else 200))
+    figures["seam_excess"] = max(figures["embedded_seam_excess"], figures["piper_seam_excess"])
+    return figures | machine()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and sentences")
+    options = parser.parse_args()
+    show("Voices", measure(quick=options.quick), as_json=options.json, goals=GOALS)
+
+
+if __name__ == "__main__":
+    main()
