@@ -90,16 +90,11 @@ def _clauses(spoken: str) -> Iterator[_Clause]:
 
 
 def _words(spoken: str, begin: int, end: int) -> Iterator[tuple[int, str]]:
-    """The words that espeak-ng can read: it names foreign letters instead ("Chinese letter")."""
     sayable = "".join(c if c.isalnum() or c in "'’-." else " " for c in spoken[begin:end])
     for match in re.finditer(r"\S+", sayable):
         word = match.group().strip(".")
-        if any(map(str.isalnum, word)) and all(_is_latin(c) for c in word if c.isalpha()):
+        if any(map(str.isalnum, word)):
             yield begin + match.start(), word[:LONGEST_WORD]
-
-
-def _is_latin(letter: str) -> bool:
-    return letter.isascii() or unicodedata.name(letter, "").startswith("LATIN")
 
 
 def _lines(words: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:

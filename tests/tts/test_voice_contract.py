@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -104,6 +105,19 @@ def test_odd_text_is_said_without_babble(voice: Voice, text: str) -> None:
     audio = samples(chunks)
     assert np.isfinite(audio).all()
     assert len(audio) / voice.sample_rate < 3 + 0.2 * len(text)
+
+
+def test_words_in_other_scripts_are_left_out_and_logged(
+    request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("hibari", "piper"):
+        voice: Voice = request.getfixturevalue(name)
+        with caplog.at_level(logging.INFO, logger="tts"):
+            assert say(voice, "Привет, 你好!") == []
+            text = "Я said hello to Łukasz, 你好."
+            words = [word for chunk in say(voice, text) for word in chunk.words]
+        assert [text[word.start_char : word.end_char] for word in words] == ["said", "hello", "to", "Łukasz"]
+        assert f"{voice.name} has no sounds for 2 words: Привет, 你好!" in caplog.text
 
 
 def test_ten_thousand_characters_start_at_once_and_stop_when_told(voice: Voice) -> None:
