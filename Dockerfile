@@ -17,7 +17,7 @@ RUN pip install --no-cache-dir --extra-index-url ${TORCH_CPU_INDEX} ${TORCH}
 
 WORKDIR /app
 COPY . .
-RUN pip install --no-cache-dir '.[otel]'
+RUN pip install --no-cache-dir '.[otel,phone]'
 
 RUN useradd --create-home --uid 10001 rejoinder \
     && install -d -o rejoinder /var/lib/rejoinder

@@ -93,8 +93,36 @@ class Settings(BaseSettings):
     store_transcripts: bool = Field(
         default=True, description="true or false; keep what was said in the latency log"
     )
-    record_audio_dir: Path | None = Field(
-        default=None, description="a folder for recordings of calls; none: no recording"
+
+    public_url: str = Field(
+        default="", description="the address at which telephone carriers reach the service"
+    )
+    phone_unsigned: bool = Field(
+        default=False,
+        description="true or false; true takes calls from carriers that do not prove who they are",
+    )
+    mask_caller_numbers: bool = Field(
+        default=True, description="true or false; show only the last digits of callers' numbers"
+    )
+    audiosocket_port: int = Field(
+        default=0, ge=0, le=65535, description="TCP port for Asterisk's AudioSocket, 0 to 65535 (0: none)"
+    )
+    asterisk_secret: SecretStr | None = Field(default=None, description="the secret that Asterisk presents")
+    twilio_auth_token: SecretStr | None = Field(
+        default=None, description="the auth token of a Twilio account"
+    )
+    twilio_shared_key: SecretStr | None = Field(default=None, description="a key in the stream's own address")
+    telnyx_public_key: str = Field(default="", description="Telnyx's public key, in base64")
+    telnyx_stream_token: SecretStr | None = Field(default=None, description="the token that Telnyx presents")
+    telnyx_api_key: SecretStr | None = Field(default=None, description="the API key of a Telnyx account")
+    plivo_auth_id: str = Field(default="", description="the auth id of a Plivo account")
+    plivo_auth_token: SecretStr | None = Field(default=None, description="the auth token of a Plivo account")
+    vonage_application_id: str = Field(default="", description="the id of a Vonage application")
+    vonage_private_key: Path | None = Field(
+        default=None, description="the application's private key, a PEM file"
+    )
+    vonage_signature_secret: SecretStr | None = Field(
+        default=None, description="the signature secret of a Vonage account"
     )
 
     _origins: dict[str, str] = {}
@@ -128,7 +156,7 @@ class Settings(BaseSettings):
     def _recogniser(cls, value: str) -> str:
         return _known_model(value, "recognition")
 
-    @field_validator("agents_dir", "latency_log", "record_audio_dir")
+    @field_validator("agents_dir", "latency_log", "vonage_private_key")
     @classmethod
     def _home(cls, value: Path | None) -> Path | None:
         return value.expanduser() if value else None
@@ -140,6 +168,8 @@ class Settings(BaseSettings):
                 f"host {self.host} can be reached from other machines: set auth_token, "
                 "or allow_unauthenticated = true to serve anyone"
             )
+        if self.phone_unsigned and not _is_loopback(self.host):
+            raise ValueError("phone_unsigned lets anyone call: it is for host 127.0.0.1 only")
         return self
 
     def origin(self, name: str) -> str:
@@ -227,7 +257,7 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
         if field is None:
             lines.append(f"{_unknown(name)} (from {origins.get(name, 'flag')})")
             continue
-        value = "" if name == "auth_token" else f" = {problem['input']!r}"
+        value = "" if "Secret" in str(field.annotation) else f" = {problem['input']!r}"
         lines.append(
             f"{name}{value} (from {origins.get(name, 'default')}): {message}. Accepted: {field.description}."
         )

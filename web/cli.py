@@ -30,6 +30,10 @@ SUBCOMMANDS = {
     "explain": Subcommand(
         "web.commands.explain", "Show what a reply was drafted from and what the target accepted."
     ),
+    "call": Subcommand(
+        "web.commands.call", "Call as a telephone carrier would, with recordings as the caller."
+    ),
+    "phone": Subcommand("web.commands.phone", "What to paste at a carrier, and hands on a running call."),
     "setup": Subcommand("web.commands.setup", "Bring the models and build the kernel; `serve` also does it."),
     "models": Subcommand("web.commands.models", "List, pull and verify the models."),
     "config": Subcommand("web.commands.config", "Print every setting and where its value came from."),

@@ -119,17 +119,23 @@ def test_serving_other_machines_needs_a_token_or_consent(host: str) -> None:
     assert load({"host": host, "allow_unauthenticated": True}).host == host
 
 
+def test_carriers_may_be_believed_unproven_on_this_machine_only() -> None:
+    assert load({"phone_unsigned": True}).phone_unsigned
+    with pytest.raises(ConfigError, match=r"127\.0\.0\.1 only"):
+        load({"phone_unsigned": True, "host": "0.0.0.0", "auth_token": "secret"})
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.5.5.5"])
 def test_serving_this_machine_needs_none(host: str) -> None:
     assert load({"host": host}).auth_token is None
 
 
 def test_secrets_are_masked() -> None:
-    settings = load({"auth_token": "open sesame"})
+    settings = load({"auth_token": "open sesame", "twilio_auth_token": "sesame too"})
     assert "sesame" not in str(describe(settings))
     assert "sesame" not in repr(settings)
     with pytest.raises(ConfigError) as failure:
-        load({"auth_token": ["sesame"]})
+        load({"auth_token": ["sesame"], "telnyx_api_key": 5})
     assert "sesame" not in str(failure.value)
 
 
