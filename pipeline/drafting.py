@@ -4,6 +4,7 @@ time."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from llm.language_model import Sampling
@@ -24,6 +25,12 @@ class Drafting:
         self._prefill_token = CancelToken()
         self._sampling = Sampling(**call.agent.sampling.model_dump())
 
+    async def prepare(self) -> None:
+        """At the start of a call: what the agent may say by heart, and the prompt as far as it is known."""
+        async with self._in_use:
+            await self._run(self._call.talk.learn, "\n".join(self._call.agent.facts))
+        await self.prefill()
+
     async def prefill(self, growing: str = "") -> None:
         """Bring the model's cache up to what was said and the caller's words so far, when nothing else uses
         it."""
@@ -32,10 +39,7 @@ class Drafting:
         async with self._in_use:
             token = self._prefill_token = CancelToken()
             messages = self._call.dialogue.messages(growing.strip())
-            try:
-                await self._call.stages.workers.run("llm", self._call.talk.prefill, messages, token)
-            except Exception as error:
-                raise StageFailed("llm", error) from error
+            await self._run(self._call.talk.prefill, messages, token)
 
     def stop_prefill(self) -> None:
         """Something better is about to be read."""
@@ -61,3 +65,9 @@ class Drafting:
         self._call.start(generate())
         self._call.start(reply.synthesise())
         return reply
+
+    async def _run(self, function: Callable[..., object], *arguments: object) -> None:
+        try:
+            await self._call.stages.workers.run("llm", function, *arguments)
+        except Exception as error:
+            raise StageFailed("llm", error) from error

@@ -45,7 +45,7 @@ class Listener:
     async def listen(self) -> None:
         """Voice activity over what comes in; its frames drive the turn. Raises StageFailed."""
         activity = self._call.stages.vad.open()
-        self._call.start(self._drafting.prefill())
+        self._call.start(self._drafting.prepare())
         while True:
             audio = await self.microphone.next()
             try:
