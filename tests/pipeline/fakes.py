@@ -8,6 +8,7 @@ they are told to.
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -193,7 +194,8 @@ class Parrot:
         self.prompts.append(list(messages))
         self.drafts.append(tuple(draft))
         text = self._reply(messages[-1].text)
-        said, sentence, index, ids = "", "", 0, []
+        said, sentence, index = "", "", 0
+        ids: list[int] = []
         tokens = [word + " " for word in text.split(" ")]
         tokens[-1] = tokens[-1][:-1]
         for number, token in enumerate(tokens):
@@ -212,7 +214,7 @@ class Parrot:
 
 def hash_of(token: str) -> int:
     """A stable id for a word."""
-    return sum(ord(c) * 31**i for i, c in enumerate(token)) % 100_000
+    return zlib.crc32(token.encode()) % 100_000
 
 
 class SlowReader:
@@ -269,9 +271,8 @@ class RecordingPeer:
         return [at for at, event in self.events if isinstance(event, kinds)]
 
     def audio_seconds(self, reply_id: str | None = None) -> float:
-        return sum(
-            e.samples.size / e.rate for e in self.of(ReplyAudio) if reply_id is None or e.reply_id == reply_id
-        )
+        chunks: list[ReplyAudio] = self.of(ReplyAudio)
+        return sum(e.samples.size / e.rate for e in chunks if reply_id is None or e.reply_id == reply_id)
 
 
 QUIET = Silence(after_seconds=1000.0)
