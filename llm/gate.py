@@ -15,7 +15,7 @@ import logging
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llm.drafters.base import NOTHING, Draft, Drafter, ReplyState
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 LONGEST_DRAFT = 15
 """Drafted tokens in one pass at most: sixteen rows, the widest block that costs are measured for."""
 
-_PRIOR_WEIGHT = 3.0
+_PRIOR_WEIGHT = 2.0
 _MEMORY = 0.97
 _LEAST_GAIN = 1.02
 _LONGEST_PAUSE = 64
@@ -140,6 +140,8 @@ class Gate:
         while fit < min(len(guess.ids), longest) and self._checkable(guess.ids[fit], state):
             fit += 1
         guess = guess.cut(fit)
+        if drafter.seconds_per_token > 0.0:
+            guess = replace(guess, evidence=0)  # it is judged as a whole, before it is asked
         if guess.ids:
             self._guesses.append(guess)
         return guess

@@ -114,8 +114,8 @@ class LanguageModel:
         makers: dict[str, Callable[[], Drafter]] = {
             "reply": PreviousReply,
             "phrase": lambda: Phrases(memory),
-            "suffix": lambda: SuffixStore(memory),
-            "lookup": PromptLookup,
+            "suffix": lambda: SuffixStore(memory, self.tokenizer.bare),
+            "lookup": lambda: PromptLookup(self.tokenizer.bare),
         }
         drafters = [makers[name]() for name in self._drafters]
         if self._draft_model is not None:

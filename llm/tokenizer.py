@@ -69,6 +69,7 @@ class Tokenizer:
         self.ends = frozenset(vocabulary.ends)
         self.encode = lru_cache(maxsize=512)(self._encode)
         self.token_bytes = lru_cache(maxsize=None)(self._token_bytes)
+        self.bare = lru_cache(maxsize=4096)(self._bare)
 
     @classmethod
     def load(cls, model: Path, cache: Path | None = None) -> Self:
@@ -123,6 +124,15 @@ class Tokenizer:
         if re.fullmatch(r"<0x[0-9A-F]{2}>", piece):
             return bytes([int(piece[3:5], 16)])
         return piece.replace("\u2581", " ").encode()
+
+    def _bare(self, token: int) -> int | None:
+        """For a token like ".\\n" the one without the line break, "."; None for any other."""
+        spelled = self.token_bytes(token)
+        bare = spelled.rstrip(b"\n")
+        if bare == spelled or not bare:
+            return None
+        ids = self.encode(bare.decode("utf-8", errors="ignore"))
+        return ids[0] if len(ids) == 1 and self.token_bytes(ids[0]) == bare else None
 
     def piece(self, token: int) -> str | None:
         """The vocabulary's own spelling of an id, special or not; None outside it."""

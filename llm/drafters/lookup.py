@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
 from llm.drafters.matches import Sequences
 
 SHORTEST_MATCH = 2
+
+
+Bare = Callable[[int], int | None]
+"""From a token that ends a line to the same without the line break; None where it ends none."""
+
+
+def keeps_line_breaks(token: int) -> int | None:
+    """For vocabularies without such tokens."""
+    return None
 
 
 class PromptLookup(FreeDrafter):
@@ -17,7 +28,8 @@ class PromptLookup(FreeDrafter):
 
     name = "lookup"
 
-    def __init__(self) -> None:
+    def __init__(self, bare: Bare = keeps_line_breaks) -> None:
+        self._bare = bare
         self._sequences = Sequences()
         self._call = self._sequences.add(())
 
@@ -26,8 +38,18 @@ class PromptLookup(FreeDrafter):
         match = self._sequences.longest_match(state.ids, SHORTEST_MATCH, budget)
         if match is None:
             return NOTHING
-        ids = match.continuation[: 2 * match.length]
+        ids = spoken_line(match.continuation[: 2 * match.length], self._bare)
         return Draft(ids, self.name, match.length, confidence_of(match.length) * match.share)
+
+
+def spoken_line(ids: Sequence[int], bare: Bare) -> tuple[int, ...]:
+    """A draft up to the end of its line. Facts stand on lines of their own, what is said of them does not:
+    where the vocabulary has one token for full stop and line break, the reply has the full stop alone.
+    """
+    for i, token in enumerate(ids):
+        if (plain := bare(token)) is not None:
+            return (*ids[:i], plain)
+    return tuple(ids)
 
 
 def confidence_of(match_length: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
-from llm.drafters.lookup import SHORTEST_MATCH, confidence_of
+from llm.drafters.lookup import SHORTEST_MATCH, Bare, confidence_of, keeps_line_breaks, spoken_line
 from llm.drafters.memory import Memory
 
 
@@ -14,14 +14,15 @@ class SuffixStore(FreeDrafter):
 
     name = "suffix"
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, bare: Bare = keeps_line_breaks) -> None:
         self._memory = memory
+        self._bare = bare
 
     def propose(self, state: ReplyState, budget: int) -> Draft:
         match = self._memory.longest_match(state.ids, SHORTEST_MATCH, budget)
         if match is None:
             return NOTHING
-        ids = match.continuation[: 2 * match.length]
+        ids = spoken_line(match.continuation[: 2 * match.length], self._bare)
         return Draft(ids, self.name, match.length, confidence_of(match.length) * match.share)
 
     def observe(self, reply: Sequence[int]) -> None:
