@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.audio import Audio, StreamResampler
+from web.phone.doubling import Doubler
 from web.phone.encodings import FRAME_SECONDS, Encoding
 from web.phone.wire import Heard
 
@@ -129,7 +130,8 @@ class CallerAudio:
         self.filler = LossFiller(encoding.rate)
         self._encoding = encoding
         self._gain = QuietCallerGain(encoding.rate)
-        self._resampler = StreamResampler(encoding.rate, RATE)
+        doubles = 2 * encoding.rate == RATE
+        self._resampler = Doubler() if doubles else StreamResampler(encoding.rate, RATE)
 
     def push(self, heard: Heard) -> Audio:
         """What can be listened to now; may be empty."""
