@@ -36,6 +36,8 @@ class Doubler:
 
     def push(self, samples: Audio) -> Audio:
         """Twice as many samples as were given, AHEAD old ones behind them."""
+        if not samples.size:
+            return samples
         known = np.concatenate([self._recent, samples])
         self._recent = known[known.size - (2 * AHEAD - 1) :]
         doubled = np.empty(2 * samples.size, np.float32)

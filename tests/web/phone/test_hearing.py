@@ -122,6 +122,15 @@ def test_odd_lengths_change_nothing(size: int) -> None:
     assert np.abs(np.concatenate(parts)[: whole.size] - whole[: sum(p.size for p in parts)]).max() < 1e-4
 
 
+@pytest.mark.parametrize("encoding", [MULAW, Encoding("l16", 16_000), Encoding("l16", 24_000)])
+def test_an_empty_message_is_nothing(encoding: Encoding) -> None:
+    audio = CallerAudio(encoding)
+    assert audio.push(Heard(b"")).size == 0
+    assert audio.push(Heard(b"", 5, 100)).size == 0
+    audio.push(Heard(encoding.silence * encoding.frame_bytes, 6, 100))
+    assert audio.push(Heard(b"", 7, 120)).size == 0
+
+
 # ---- doubling
 
 
