@@ -67,6 +67,11 @@ class LanguageModel:
     ) -> None:
         if unknown := set(drafters) - set(FREE_DRAFTERS):
             raise ValueError(f"unknown drafters {sorted(unknown)}; known: {', '.join(FREE_DRAFTERS)}")
+        if tokenizer.size > target.vocabulary:
+            raise ValueError(
+                f"the tokenizer has {tokenizer.size} tokens, but {target.name} knows {target.vocabulary}: "
+                "they are not of one model"
+            )
         self.target = target
         self.tokenizer = tokenizer
         self.clock = clock

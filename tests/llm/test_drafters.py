@@ -1,0 +1,238 @@
+"""Every drafter keeps one contract, and each one drafts what it is there for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llm.cache import Turnstile
+from llm.drafters.base import Drafter, ReplyState
+from llm.drafters.lookup import PromptLookup
+from llm.drafters.matches import MOST_OCCURRENCES, Sequences
+from llm.drafters.memory import LONGEST_PHRASE, MOST_PHRASES, MOST_TENANTS, Memories, Memory
+from llm.drafters.model import DraftModel, IncompatibleVocabulary, ModelDrafter, check_vocabularies
+from llm.drafters.phrases import Phrases
+from llm.drafters.reply import PreviousReply
+from llm.drafters.suffix import SuffixStore
+from llm.engine import Generation
+from llm.gate import Gate, PassCosts
+from llm.noise import Purpose, SeededNoise
+from llm.processors import Processors
+from llm.sampling import Sampling
+from llm.tokenizer import Tokenizer, Vocabulary
+from llm.verify import Coupled, Rejection, Verifier
+from tests.llm.harness import generation, nothing
+from tests.llm.toys import ToyTarget, random_rows
+
+VOCABULARY = 40
+ROWS = random_rows(VOCABULARY, seed=2, sharpness=3.0)
+
+
+def small_model() -> ModelDrafter:
+    return ModelDrafter(DraftModel(ToyTarget(ROWS, VOCABULARY), 1e-3), Turnstile())
+
+
+MAKERS: dict[str, Callable[[], Drafter]] = {
+    "reply": PreviousReply,
+    "phrase": lambda: Phrases(Memory()),
+    "suffix": lambda: SuffixStore(Memory()),
+    "lookup": PromptLookup,
+    "model": small_model,
+}
+
+
+def state(
+    prompt: Sequence[int], reply: Sequence[int] = (), previous: Sequence[int] = (), **sampling: float
+) -> ReplyState:
+    processors = Processors(Sampling(**sampling), len(prompt))  # type: ignore[arg-type]
+    return ReplyState([*prompt, *reply], len(prompt), processors, SeededNoise(0), previous=previous)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_the_contract(name: str, data: st.DataObject) -> None:
+    """Never more than asked for, never touching the ids, the same answer when asked again."""
+    drafter = MAKERS[name]()
+    ids = st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=30)
+    for taught in data.draw(st.lists(ids, max_size=3)):
+        drafter.learn(taught)
+        drafter.observe(taught)
+    for _ in range(3):
+        prompt, reply, budget = data.draw(ids), data.draw(ids), data.draw(st.integers(1, 12))
+        asked = state(prompt, reply, tuple(data.draw(ids)))
+        before = list(asked.ids)
+        draft = drafter.propose(asked, budget)
+        assert len(draft.ids) <= budget
+        assert asked.ids == before
+        assert not draft.ids or draft.source == drafter.name == name
+        assert 0.0 <= draft.confidence <= 1.0
+        assert drafter.propose(asked, budget).ids == draft.ids
+    drafter.close()
+
+
+def test_lookup_takes_the_longest_match_and_never_a_single_token() -> None:
+    prompt = (1, 2, 3, 10, 9, 9, 2, 3, 20, 8, 8)
+    lookup = PromptLookup()
+    assert lookup.propose(state(prompt, (1, 2, 3)), 1).ids == (10,)
+    assert lookup.propose(state(prompt, (7, 2, 3)), 1).ids == (20,), "the latest of equally long ones"
+    assert lookup.propose(state(prompt, (7, 7, 3)), 5).ids == ()
+
+
+def test_lookup_prefers_what_followed_most_often() -> None:
+    prompt = (5, 6, 1, 0, 5, 6, 1, 0, 5, 6, 2, 9)
+    draft = PromptLookup().propose(state(prompt, (5, 6)), 1)
+    assert draft.ids == (1,)
+    assert draft.confidence < PromptLookup().propose(state((5, 6, 1, 0), (5, 6)), 1).confidence
+
+
+def test_a_lookup_draft_is_at_most_twice_its_match() -> None:
+    prompt = tuple(range(30))
+    assert PromptLookup().propose(state(prompt, (4, 5)), 15).ids == (6, 7, 8, 9)
+    assert len(PromptLookup().propose(state(prompt, (4, 5, 6, 7, 8, 9)), 15).ids) == 12
+
+
+def test_a_lookup_draft_ends_where_its_line_ends() -> None:
+    """`.\\n` in the facts is `.` in the reply."""
+    lookup = PromptLookup(lambda token: 30 if token == 33 else None)
+    assert lookup.propose(state((1, 2, 3, 33, 4, 5), (1, 2)), 5).ids == (3, 30)
+
+
+def test_lookup_follows_a_prompt_that_is_rewritten() -> None:
+    lookup = PromptLookup()
+    lookup.propose(state((1, 2, 3), (1, 2)), 3)
+    assert lookup.propose(state((1, 2, 4), (1, 2)), 1).ids == (4,)
+    assert lookup.propose(state((9,), (1, 2)), 1).ids == ()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 3), min_size=0, max_size=25), min_size=1, max_size=6))
+def test_an_index_that_follows_equals_a_new_one(versions: list[list[int]]) -> None:
+    followed = Sequences()
+    number = followed.add(())
+    for version in versions:
+        followed.follow(number, version)
+    fresh = Sequences()
+    fresh.add(versions[-1])
+    for probe in versions:
+        assert followed.longest_match(probe, 2, 8) == fresh.longest_match(probe, 2, 8)
+
+
+def test_the_oldest_texts_are_forgotten() -> None:
+    sequences = Sequences(most_tokens=30)
+    for first in range(10):
+        sequences.add([first, 50, 51, 52, *range(100 + first, 106 + first)])
+    assert sequences.longest_match((0, 50, 51), 3, 1) is None
+    assert sequences.longest_match((9, 50, 51), 3, 1) is not None
+    assert MOST_OCCURRENCES > 1
+
+
+def test_phrases_draft_before_the_first_token() -> None:
+    phrases = Phrases(Memory())
+    assert phrases.propose(state((1,)), 5).ids == ()
+    phrases.learn((4, 5, 6))
+    assert phrases.propose(state((1,)), 5).ids == (4, 5, 6)
+    phrases.observe((7, 8, 9))
+    phrases.observe((7, 8, 2))
+    assert phrases.propose(state((1,)), 5).ids[:2] == (7, 8)
+    assert phrases.propose(state((1,), (4,)), 5).ids == (5, 6)
+    assert phrases.propose(state((1,), (3,)), 5).ids == ()
+
+
+def test_phrases_are_bounded() -> None:
+    memory = Memory()
+    memory.add_phrase(range(100, 200))
+    longest = memory.phrase_after((), 99)
+    assert longest is not None
+    assert len(longest.continuation) == LONGEST_PHRASE
+    for i in range(MOST_PHRASES):
+        memory.add_phrase((i % 7, i))
+    assert memory.phrase_after((100,), 1) is None, "the oldest is gone"
+
+
+def test_nothing_is_shared_between_tenants() -> None:
+    memories = Memories()
+    memories.of("a").add_phrase((1, 2))
+    assert memories.of("a").phrase_after((), 1) is not None
+    assert memories.of("b").phrase_after((), 1) is None
+    assert memories.of("") is not memories.of("")
+    for i in range(MOST_TENANTS):
+        memories.of(f"tenant {i}")
+    assert memories.of("a").phrase_after((), 1) is None, "forgotten beyond the limit"
+
+
+def test_the_previous_reply_is_drafted_again_from_where_it_still_fits() -> None:
+    previous = (1, 2, 3, 4, 5, 6, 7)
+    reply = PreviousReply()
+    assert reply.propose(state((9,), (), previous), 4).ids == (1, 2, 3, 4)
+    assert reply.propose(state((9,), (1, 2), previous), 9).ids == (3, 4, 5, 6, 7)
+    assert reply.propose(state((9,), (1, 2, 30), previous), 2).ids == (4, 5), "one token replaced"
+    assert reply.propose(state((9,), (1, 30, 31, 2, 3), previous), 2).ids == (4, 5), "found again"
+    assert reply.propose(state((9,), previous, previous), 2).ids == ()
+    assert reply.propose(state((9,), (), ()), 2).ids == ()
+
+
+def run(verifier: Verifier, temperature: float, drafter: Drafter | None) -> Generation:
+    sampling = Sampling(temperature=temperature, top_p=0.9, max_tokens=60)
+    made = generation(ROWS, VOCABULARY, (1, 2, 3), sampling, nothing, verifier=verifier)
+    if drafter is not None:
+        made.proposer = Gate([drafter], PassCosts({1: 1.0, 16: 1.0}), VOCABULARY)
+    list(made)
+    return made
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@pytest.mark.parametrize("verifier", [Coupled(), Rejection()], ids=["coupled", "rejection"])
+def test_a_target_that_drafts_for_itself_is_always_right(verifier: Verifier, temperature: float) -> None:
+    """A cache that falls behind, or noise that differs, would show here first."""
+    made = run(verifier, temperature, small_model())
+    assert made.stats.acceptance_rate == 1.0
+    assert made.stats.passes < 30
+    if verifier.name == "coupled":
+        assert made.committed == run(verifier, temperature, None).committed
+
+
+def test_a_draft_model_of_other_weights_changes_nothing() -> None:
+    other = ToyTarget(random_rows(VOCABULARY, seed=3), VOCABULARY)
+    for temperature in (0.0, 0.8):
+        plain = run(Coupled(), temperature, None)
+        made = run(Coupled(), temperature, ModelDrafter(DraftModel(other, 1e-3), Turnstile()))
+        assert made.committed == plain.committed
+        assert made.stats.drafts > 0
+
+
+def test_a_draft_models_noise_is_the_targets_under_coupling_alone() -> None:
+    assert (Coupled().draft_purpose, Rejection().draft_purpose) == (Purpose.CHOICE, Purpose.DRAFT)
+
+
+def test_a_draft_model_is_timed_by_the_quickest_pass() -> None:
+    ticks = iter(range(1000))
+    assert (
+        DraftModel.measured(ToyTarget(ROWS, VOCABULARY), lambda: float(next(ticks))).seconds_per_token == 1.0
+    )
+
+
+def vocabulary(pieces: dict[str, int]) -> Tokenizer:
+    bpe = {
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": None,
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": None,
+        "model": {"type": "BPE", "vocab": pieces, "merges": []},
+    }
+    return Tokenizer(Vocabulary(json.dumps(bpe), {}, (), 10, None))
+
+
+def test_vocabularies_are_compared_id_by_id() -> None:
+    ours = vocabulary({"a": 0, "b": 1, "c": 2})
+    check_vocabularies(ours, vocabulary({"a": 0, "b": 1, "c": 2}))
+    with pytest.raises(IncompatibleVocabulary, match=r"id 1 is 'b' .* 'x'"):
+        check_vocabularies(ours, vocabulary({"a": 0, "x": 1, "c": 2}))
+    with pytest.raises(IncompatibleVocabulary, match=r"id 2 is 'c' .* None"):
+        check_vocabularies(ours, vocabulary({"a": 0, "b": 1}))

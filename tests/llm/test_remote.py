@@ -1,0 +1,142 @@
+"""A remote server's stream becomes the same events, and its faults clear errors."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from llm.language_model import Delta, Finished, Message, Sampling, Sentence
+from llm.remote import RemoteError, RemoteLanguageModel
+
+PROMPT = [Message("system", "Be brief."), Message("user", "When do you open?")]
+
+
+def chunk(text: str = "", finish: str | None = None, **more: Any) -> str:
+    return json.dumps({"choices": [{"delta": {"content": text}, "finish_reason": finish}], **more})
+
+
+REPLY = [chunk("We open "), chunk("at 8. "), chunk("See you"), chunk(" then!"), chunk(finish="stop")]
+USAGE = json.dumps(
+    {
+        "choices": [],
+        "usage": {
+            "prompt_tokens": 30,
+            "completion_tokens": 12,
+            "prompt_tokens_details": {"cached_tokens": 16},
+        },
+        "metrics": {"spec": {"num_spec_steps": 5, "num_draft_tokens": 15, "num_accepted_draft_tokens": 7}},
+    }
+)
+
+
+@contextmanager
+def server(
+    events: Callable[[], Iterator[str]], status: int = 200
+) -> Iterator[tuple[RemoteLanguageModel, list[dict[str, Any]]]]:
+    """A real HTTP server on this machine that sends these events; and the requests it got."""
+    requests: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            requests.append({"path": self.path, "key": self.headers["Authorization"], **json.loads(body)})
+            self.send_response(status)
+            self.end_headers()
+            for event in events():
+                self.wfile.write(f"{event}\n\n".encode())
+                self.wfile.flush()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=http.serve_forever)
+    thread.start()
+    model = RemoteLanguageModel(f"http://127.0.0.1:{http.server_port}/v1", "some-model", api_key="secret")
+    try:
+        yield model, requests
+    finally:
+        model.close()
+        http.shutdown()
+        thread.join()
+        http.server_close()
+
+
+def sending(*events: str) -> Callable[[], Iterator[str]]:
+    return lambda: (f"data: {event}" for event in events)
+
+
+def reply(model: RemoteLanguageModel, **sampling: Any) -> list[Any]:
+    return list(model.open().reply(PROMPT, Sampling(**sampling), cancelled=lambda: False))
+
+
+def test_a_stream_becomes_deltas_sentences_and_figures() -> None:
+    with server(sending(*REPLY, USAGE, "[DONE]")) as (model, requests):
+        *events, last = reply(model, max_tokens=50, stop=("END",), seed=3)
+    assert isinstance(last, Finished)
+    assert (
+        last.text == "".join(e.text for e in events if isinstance(e, Delta)) == "We open at 8. See you then!"
+    )
+    assert [e.text for e in events if isinstance(e, Sentence)] == ["We open at 8. ", "See you then!"]
+    assert last.reason == "eos"
+    figures = last.stats.as_dict()
+    assert (figures["prompt_tokens"], figures["cached_tokens"], figures["completion_tokens"]) == (30, 16, 12)
+    assert figures["spec_decode_num_drafts"] == 5
+    assert figures["spec_decode_num_draft_tokens"] == 15
+    assert figures["spec_decode_num_accepted_tokens"] == 7
+    assert figures["tokens_per_pass"] == 12 / 5
+    assert last.stats.ttft is not None
+    asked = requests[0]
+    assert (asked["path"], asked["key"]) == ("/v1/chat/completions", "Bearer secret")
+    assert asked["messages"][1] == {"role": "user", "content": "When do you open?"}
+    assert (asked["stop"], asked["seed"], asked["max_tokens"]) == (["END"], 3, 50)
+    assert "top_k" not in asked, "only what was asked for"
+
+
+def test_length_and_stop_are_told_apart() -> None:
+    with server(sending(chunk("Hi"), chunk(finish="length"), "[DONE]")) as (model, _):
+        assert reply(model)[-1].reason == "length"
+    stopped = json.dumps({"choices": [{"delta": {}, "finish_reason": "stop", "stop_reason": "END"}]})
+    with server(sending(chunk("Hi"), stopped, "[DONE]")) as (model, _):
+        assert reply(model)[-1].reason == "stop"
+
+
+def test_a_silent_server_can_be_cancelled() -> None:
+    release = threading.Event()
+
+    def silent() -> Iterator[str]:
+        yield f"data: {chunk('We open at')}"
+        release.wait(30)
+
+    with server(silent) as (model, _):
+        heard: list[Any] = []
+        for event in model.open().reply(PROMPT, Sampling(), cancelled=lambda: bool(heard)):
+            heard.append(event)
+        release.set()
+    assert isinstance(heard[-1], Finished)
+    assert (heard[-1].reason, heard[-1].text) == ("cancelled", "We open at")
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "message"),
+    [
+        (('{"error": "no such model"}',), 404, "404.*no such model"),
+        (("data: {not json",), 200, "not JSON"),
+        ((f"data: {chunk('Hi')}", "data: [DONE]"), 200, "without saying why"),
+    ],
+    ids=["refused", "not JSON", "cut short"],
+)
+def test_a_fault_of_the_server_is_told(events: tuple[str, ...], status: int, message: str) -> None:
+    with server(lambda: iter(events), status) as (model, _), pytest.raises(RemoteError, match=message):
+        reply(model)
+
+
+def test_a_server_that_is_not_there_is_told() -> None:
+    with pytest.raises(RemoteError, match=r"127\.0\.0\.1:9"):
+        RemoteLanguageModel("http://127.0.0.1:9/v1", "some-model").warm_up()
