@@ -14,12 +14,15 @@ from pydantic import SecretStr
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from pipeline.events import PeerGone
+from tests.virtual_time import run
 from tests.web.phone.served import PhoneTestSettings, Served, serving
 from tests.web.phone.test_wire import TWILIO_START
 from web.phone.mounting import mount
 from web.phone.simulator.call import SimulatedCall
 from web.phone.simulator.carriers import SHAPES
 from web.phone.simulator.line import SocketLink
+from web.phone.socket import WebSocketLine
 from web.routes import Routes
 from web.switchboard import Switchboard
 
@@ -272,3 +275,31 @@ def test_a_socket_that_is_cut_off_ends_the_call() -> None:
         socket.transport.abort()
 
     assert len(_with_socket(act).service.opened) == 1
+
+
+class _HalfDead:
+    """A connection whose other end has stopped reading."""
+
+    def __init__(self) -> None:
+        self.aborted = False
+        self.transport = self
+        self.latency = 0.25
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    async def send(self, message: object) -> None:
+        await asyncio.Event().wait()
+
+
+def test_a_half_dead_socket_is_cut_off() -> None:
+    async def send() -> float:
+        connection = _HalfDead()
+        line = WebSocketLine(connection, send_timeout=5.0)  # type: ignore[arg-type]
+        assert line.round_trip == 0.25
+        with pytest.raises(PeerGone, match="5 s"):
+            await line.send("x")
+        assert connection.aborted
+        return asyncio.get_running_loop().time()
+
+    assert run(send()) == pytest.approx(5.0)

@@ -151,7 +151,8 @@ class SimulatedCall:
             for name in self.player.passed():
                 self._send(self._shape.marked(name))
             self._play(self.player.tick())
-            self._speak(ticks)
+            if ticks:
+                self._speak(ticks - 1)
             ticks += 1
             await asyncio.sleep(self._began + ticks * FRAME_SECONDS - loop.time())
 
@@ -165,6 +166,7 @@ class SimulatedCall:
             self.last_audible = self.now
 
     def _speak(self, ticks: int) -> None:
+        """Send the frame that began this many frames after the call did and that is over now."""
         encoding = self._shape.encoding
         if not self._speech:
             self._said.set()
