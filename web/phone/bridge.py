@@ -1,28 +1,15 @@
-"""One carrier's stream and one call, joined: what the carrier sends acts on the call, what the call emits is
-sent."""
+"""One carrier's stream and one call, joined, from the stream's start to the end of the telephone call."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Protocol
 
 from pipeline.call import Call
-from pipeline.events import (
-    CallEnded,
-    CallEvent,
-    ClearPlayback,
-    PausePlayback,
-    PeerGone,
-    ReplyAudio,
-    ReplyDone,
-    ReplyMark,
-    ResumePlayback,
-)
+from pipeline.events import PeerGone
 from web.phone.hearing import RATE, CallerAudio
-from web.phone.speaking import AgentAudio
+from web.phone.peer import HANGS_UP_AFTER, Line, PhonePeer
 from web.phone.wire import (
     BadMessage,
     Carrier,
@@ -40,44 +27,15 @@ from web.switchboard import CallRefused, Switchboard, conduct
 log = logging.getLogger("rejoinder.phone")
 
 _START_SECONDS = 10.0
-_LAST_WORDS_SECONDS = 1.0
-"""How long the mark after a farewell is waited for before the line is cut."""
-
-_TAIL_SECONDS = 0.2
-"""When nothing has followed a piece of a reply for so long, what the resampler and the framing still hold is
-sent: later than any stutter, and before the carrier's buffer runs dry (see `pipeline.playout.Pacing`)."""
-
-_MOST_MARKS = 100
-"""Marks that are waited for; a carrier that gives none back does not make the list grow."""
-
 _COMPLAINTS = 3
 """Messages of a call that are not understood and are logged one by one; the rest is counted."""
 
 _MOST_MESSAGE_SECONDS = 5.0
 """More audio than this in one message is not a telephone's."""
 
-HANGS_UP_AFTER = ("goodbye", "silence", "max_length", "hang_up")
-"""Ends of a call after which the telephone call is ended too. After the others the socket is closed, and the
-carrier goes on with the call's document: a place for a fallback."""
-
 _CLOSE_CODES = {"shutdown": 1001, "error": 1011}
 _POLICY_VIOLATION = 1008
 _TRY_AGAIN_LATER = 1013
-
-
-class Line(Protocol):
-    """A carrier's connection: messages in and out. Iteration ends when the other side has closed."""
-
-    @property
-    def round_trip(self) -> float:
-        """Seconds to the carrier and back, as last measured; 0 when it has not been."""
-
-    def messages(self) -> AsyncIterator[Message]: ...
-
-    async def send(self, message: Message) -> None:
-        """Raises PeerGone when the connection is closed or the other side has stopped reading."""
-
-    async def close(self, code: int, reason: str) -> None: ...
 
 
 HangUp = Callable[[Started], Awaitable[None]]
@@ -86,100 +44,6 @@ HangUp = Callable[[Started], Awaitable[None]]
 
 async def leave_to_the_document(started: Started) -> None:
     """For carriers without credentials: closing the socket is all that is done."""
-
-
-class PhonePeer:
-    """The caller's telephone, as the call sees it."""
-
-    def __init__(self, carrier: Carrier, started: Started, line: Line) -> None:
-        self.holds_playback = carrier.holds_playback
-        self.end_reason = "error"
-        self._carrier = carrier
-        self._line = line
-        self._audio = AgentAudio(started.speaks)
-        self._sent_ms = 0.0
-        self._marks: dict[str, tuple[str, float]] = {}
-        self._all_played = asyncio.Event()
-        self._all_played.set()
-        self._sending = asyncio.Lock()
-        self._more = asyncio.Event()
-        self._tail_due = 0.0
-
-    async def send(self, event: CallEvent) -> None:
-        """Translate and send. Raises PeerGone."""
-        async with self._sending:
-            await self._send(event)
-
-    async def send_tails(self) -> None:
-        """Beside the call, until cancelled: keep no end of what has been said back."""
-        loop = asyncio.get_running_loop()
-        while True:
-            await self._more.wait()
-            await asyncio.sleep(self._tail_due - loop.time())
-            async with self._sending:
-                if loop.time() >= self._tail_due:
-                    self._more.clear()
-                    with contextlib.suppress(PeerGone):  # whoever sends next is told
-                        await self._play(self._audio.flush())
-
-    async def _send(self, event: CallEvent) -> None:
-        match event:
-            case ReplyAudio(samples=samples, rate=rate):
-                await self._play(self._audio.push(samples, rate))
-                self._sent_ms = event.offset_ms + samples.size / rate * 1000
-                self._tail_due = asyncio.get_running_loop().time() + _TAIL_SECONDS
-                self._more.set()
-            case ReplyMark(name=name):
-                self._await_mark(name, event.reply_id)
-                await self._tell(self._carrier.mark(name))
-            case ClearPlayback():
-                self._audio.drop()
-                self._marks.clear()
-                self._all_played.set()
-                await self._tell(self._carrier.clear())
-            case PausePlayback():
-                await self._tell(self._carrier.pause())
-            case ResumePlayback():
-                await self._tell(self._carrier.resume())
-            case ReplyDone():
-                await self._play(self._audio.flush())
-            case CallEnded(reason=reason):
-                self.end_reason = reason
-                if reason in HANGS_UP_AFTER:
-                    await self._last_words()
-
-    def played(self, name: str) -> tuple[str, float] | None:
-        """A mark came back: which reply, and how many milliseconds of it will have been heard before anything
-        that is sent now can stop it. None for a mark that a clear has made meaningless.
-
-        The mark tells how things were half a round trip ago, and a clear takes another half to arrive.
-        """
-        marked = self._marks.pop(name, None)
-        if not self._marks:
-            self._all_played.set()
-        return None if marked is None else (marked[0], marked[1] + self._line.round_trip * 1000)
-
-    def _await_mark(self, name: str, reply_id: str) -> None:
-        self._marks[name] = (reply_id, self._sent_ms)
-        self._all_played.clear()
-        if len(self._marks) > _MOST_MARKS:
-            del self._marks[next(iter(self._marks))]
-
-    async def _play(self, frames: list[bytes]) -> None:
-        for frame in frames:
-            await self._line.send(self._carrier.audio(frame))
-
-    async def _tell(self, messages: list[Message]) -> None:
-        for message in messages:
-            await self._line.send(message)
-
-    async def _last_words(self) -> None:
-        """The call is over when, by its clock, all has been played; the network is later."""
-        try:
-            async with asyncio.timeout(_LAST_WORDS_SECONDS):
-                await self._all_played.wait()
-        except TimeoutError:
-            return
 
 
 class PhoneFrontEnd:
@@ -250,7 +114,7 @@ class PhoneFrontEnd:
                 await asyncio.wait([tails])
         listener.log_losses()
         complaints.summarise()
-        if peer.end_reason in HANGS_UP_AFTER and not listener.hung_up:
+        if peer.end_reason in HANGS_UP_AFTER and not peer.hung_up:
             await self._end_the_telephone_call(line, carrier, started, call.id)
         await line.close(_CLOSE_CODES.get(peer.end_reason, 1000), peer.end_reason)
 
@@ -308,7 +172,6 @@ class _Listener:
     def __init__(
         self, call: Call, carrier: Carrier, started: Started, peer: PhonePeer, complaints: Complaints
     ) -> None:
-        self.hung_up = False
         self._call = call
         self._carrier = carrier
         self._peer = peer
@@ -327,7 +190,7 @@ class _Listener:
                 await self._act(said)
             except BadMessage as bad:
                 self._complaints.add(bad)
-        self.hung_up = True
+        self._peer.hung_up = True
         self._call.hang_up()
 
     def log_losses(self) -> None:

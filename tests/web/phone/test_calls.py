@@ -153,6 +153,7 @@ def test_a_caller_who_hangs_up_ends_the_call_once(carrier: str) -> None:
     scene = run(PhoneScene(carrier, **ASKED, language=Parrot(lambda text: LONG), seconds=3.0).play())
     assert scene.service.records[0].status == "interrupted"
     assert scene.hung_up == []
+    assert scene.served_until < 3.1, "nothing is waited for on a line that is dead"
 
 
 def test_a_busy_service_refuses_the_stream() -> None:
