@@ -7,6 +7,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
+import numpy.typing as npt
+
 from llm.targets.base import Cache, Logits
 
 PREFILL_CHUNK = 64
@@ -50,6 +53,7 @@ class CallCache:
         self._cache = cache
         self._passes = passes
         self.ids: list[int] = []
+        self._hidden: tuple[int, npt.NDArray[np.float32]] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -76,8 +80,18 @@ class CallCache:
             except BaseException:
                 self._cache.truncate(len(self.ids))
                 raise
+            if rows and hasattr(self._cache, "hidden"):
+                self._hidden = (len(self.ids) + len(ids) - rows, self._cache.hidden(rows))
         self.ids.extend(ids)
         return logits
+
+    def hidden_at(self, position: int) -> npt.NDArray[np.float32] | None:
+        """The target's hidden state [hidden] at a position of the last pass, where it hands them out."""
+        if self._hidden is None:
+            return None
+        start, states = self._hidden
+        inside = start <= position < min(start + len(states), len(self.ids))
+        return states[position - start] if inside else None
 
     def truncate(self, length: int) -> None:
         """Keep the first `length` ids. Longer than the cache: nothing changes."""

@@ -116,8 +116,9 @@ def test_a_silent_server_can_be_cancelled() -> None:
 
     with server(silent) as (model, _):
         heard: list[Any] = []
-        for event in model.open().reply(PROMPT, Sampling(), cancelled=lambda: bool(heard)):
-            heard.append(event)
+        events = model.open().reply(PROMPT, Sampling(), cancelled=lambda: bool(heard))
+        heard.append(next(events))
+        heard += events
         release.set()
     assert isinstance(heard[-1], Finished)
     assert (heard[-1].reason, heard[-1].text) == ("cancelled", "We open at")
