@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import SecretStr
 from websockets.asyncio.server import ServerConnection, serve
@@ -67,12 +68,12 @@ class Served:
         return f"ws://127.0.0.1:{self.port}{path}"
 
 
-def greeting_service() -> FakeService:
+def greeting_service(recogniser: Any = None) -> FakeService:
     """Calls in which the agent greets."""
     stages = Stages(
         workers=InlineWorkers(),  # type: ignore[arg-type]
         vad=LevelVad(),
-        recogniser=ScriptedRecogniser(Script(), lambda: asyncio.get_running_loop().time()),
+        recogniser=recogniser or ScriptedRecogniser(Script(), lambda: asyncio.get_running_loop().time()),
         end_of_turn=Detector(),
         language=Parrot(),
         voice=SlowReader(),
@@ -81,8 +82,8 @@ def greeting_service() -> FakeService:
 
 
 @contextlib.asynccontextmanager
-async def serving(settings: PhoneTestSettings) -> AsyncIterator[Served]:
-    routes, switchboard, service = Routes(), Switchboard(), greeting_service()
+async def serving(settings: PhoneTestSettings, *, recogniser: Any = None) -> AsyncIterator[Served]:
+    routes, switchboard, service = Routes(), Switchboard(), greeting_service(recogniser)
     over = asyncio.Event()
     switchboard.service = service  # type: ignore[assignment]
     phones = mount(routes, switchboard, settings)

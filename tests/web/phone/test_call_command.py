@@ -1,0 +1,62 @@
+"""`rejoinder call` against a running server: the caller's recording and the answer to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from asr.recogniser import Partial, Transcript, Word
+from pipeline.config import Settings
+from tests.web.phone.served import PhoneTestSettings, serving
+from web.commands.call import CallFailed, _call
+from web.phone.simulator.line import Network
+
+SPEECH = np.full(14_400, 0.9, np.float32)
+"""0.6 s at 24 kHz, as a recording is read."""
+
+
+class AlwaysHello:
+    """Hears the same word in everything."""
+
+    due = False
+
+    def open(self, *, hotwords: Sequence[str] = ()) -> AlwaysHello:
+        return self
+
+    def feed(self, audio: np.ndarray) -> None:
+        """The same whatever it is."""
+
+    def step(self, cancelled: Callable[[], bool]) -> Partial:
+        return Partial((), "Hello.")
+
+    def finish(self, cancelled: Callable[[], bool]) -> Transcript:
+        return Transcript("Hello.", (Word("Hello.", 0.0, 0.5, 1.0),), 0.6)
+
+
+def test_a_recording_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    async def talk() -> np.ndarray:
+        async with serving(PhoneTestSettings(phone_unsigned=True), recogniser=AlwaysHello()) as served:
+            recordings = [(Path("hello.wav"), SPEECH)]
+            return await _call(Settings(), "twilio", served.address(""), recordings, Network(latency=0.01))
+
+    heard = asyncio.run(talk())
+    printed = capsys.readouterr().out
+    assert "hello.wav: answered after" in printed
+    assert np.abs(heard).max() > 0.05
+
+
+@pytest.mark.parametrize(("settings", "reason"), [(PhoneTestSettings(), "not set up"), (None, "no call to")])
+def test_a_call_that_does_not_come_about_says_why(settings: PhoneTestSettings | None, reason: str) -> None:
+    async def talk() -> None:
+        if settings is None:
+            await _call(Settings(), "twilio", "ws://127.0.0.1:1", [], Network())
+        else:
+            async with serving(settings) as served:
+                await _call(Settings(), "twilio", served.address(""), [], Network())
+
+    with pytest.raises(CallFailed, match=reason):
+        asyncio.run(talk())
