@@ -65,10 +65,17 @@ class Settings(BaseSettings):
     llm_context: int = Field(
         default=4096, ge=512, le=1 << 20, description="tokens of context kept for a call, 512 to 1048576"
     )
+    llm_remote_model: str = Field(
+        default="default", description="the model to ask for when llm is a server's address"
+    )
+    llm_api_key: SecretStr | None = Field(default=None, description="the key of that server")
     draft_model: str = Field(default="", description="a smaller language model that drafts; empty: none")
-    speculate: bool = Field(default=True, description="true or false; draft tokens and verify them")
+    speculate: bool = Field(
+        default=True,
+        description="true or false; draft the answer while it is not decided yet that the caller's turn is over",
+    )
     anticipate: bool = Field(
-        default=True, description="true or false; draft the answer before the turn is decided over"
+        default=True, description="true or false; begin that draft a tenth of a second into the silence"
     )
     voice: str = Field(default="hibari", description="hibari, piper:PATH, or the address of a speech server")
 

@@ -13,6 +13,7 @@ from asr.end_of_turn import SmartTurn
 from asr.recogniser import Recogniser
 from asr.vad import SileroVad
 from llm.language_model import LanguageModel
+from llm.remote import RemoteLanguageModel
 from pipeline import catalogue
 from pipeline.agent import Agent, choose_agent
 from pipeline.call import Call
@@ -196,6 +197,11 @@ def _load_recogniser(settings: Settings, agent: Agent) -> Recogniser:
 
 
 def _load_language(settings: Settings) -> LanguageStage:
+    if settings.llm.startswith(("http://", "https://")):
+        key = settings.llm_api_key.get_secret_value() if settings.llm_api_key is not None else None
+        server = RemoteLanguageModel(settings.llm, settings.llm_remote_model, api_key=key)
+        server.warm_up()
+        return server
     path = Path(settings.llm).expanduser()
     if not path.exists():
         path = catalogue.path(settings.llm)
