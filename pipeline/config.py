@@ -72,7 +72,7 @@ class Settings(BaseSettings):
     draft_model: str = Field(default="", description="a smaller language model that drafts; empty: none")
     speculate: bool = Field(
         default=True,
-        description="true or false; draft the answer while it is not decided yet that the caller's turn is over",
+        description="true or false; draft the answer before it is decided that the turn is over",
     )
     anticipate: bool = Field(
         default=True, description="true or false; begin that draft a tenth of a second into the silence"
