@@ -114,9 +114,11 @@ class VadStream:
 class _Edges:
     """Places the edges of speech by the energy of 8 ms blocks around the frames that confirmed them."""
 
-    MEMORY = 4 * 16_000 // BLOCK  # blocks remembered: 4 s
-    REACH = 30  # blocks searched before the confirming frames: 240 ms
-    BELOW_PEAK = 10 ** (-32 / 20)  # quieter than this under the loudest block is no voice
+    MEMORY = 2 * 16_000 // BLOCK  # blocks remembered: 2 s
+    REACH = 40  # blocks searched before the confirming frames: 320 ms
+    STOP = 6  # blocks of silence within a word: 48 ms
+    QUIET = 8  # blocks that show the background: 64 ms
+    BELOW_PEAK = 10 ** (-35 / 20)  # quieter than this under the loudest block is no voice
     ABOVE_FLOOR = 2.0  # nor is what stays within 6 dB of the background
 
     def __init__(self) -> None:
@@ -130,26 +132,33 @@ class _Edges:
         self._end += len(frame)
 
     def onset(self, estimate: int) -> int:
-        """The first block of voice in the run that leads up to `estimate`, not before the last offset."""
+        """Where the voice that leads up to `estimate` begins; not before the last offset."""
         levels, index = self._around(estimate)
-        threshold = self._threshold(levels)
-        first = max(0, index - self.REACH)
-        while index > first and max(levels[index - 1], levels[max(0, index - 2)]) > threshold:
-            index -= 1
-        return max(self._last_offset, self._end - (len(levels) - index) * BLOCK)
+        before = levels[max(0, index - self.REACH) : index]
+        begin = index
+        for block in (
+            index - len(before) + np.flatnonzero(before > self._threshold(levels[index:], before))[::-1]
+        ):
+            if begin - block > self.STOP:
+                break
+            begin = int(block)
+        return max(self._last_offset, self._position(levels, begin))
 
     def offset(self, estimate: int) -> int:
-        """The end of the last block of voice near `estimate`, where the probability fell."""
+        """The end of the last block of voice before `estimate`, or just after it."""
         levels, index = self._around(estimate)
-        threshold = self._threshold(levels)
-        voiced = np.flatnonzero(levels[max(0, index - self.REACH) :] > threshold)
-        end = max(0, index - self.REACH) + (int(voiced[-1]) + 1 if voiced.size else 0)
-        self._last_offset = self._end - (len(levels) - end) * BLOCK
+        first = max(0, index - self.REACH)
+        voiced = np.flatnonzero(levels[first:] > self._threshold(levels, levels[-self.QUIET :]))
+        self._last_offset = self._position(levels, first + (int(voiced[-1]) + 1 if voiced.size else 0))
         return self._last_offset
 
     def _around(self, position: int) -> tuple[NDArray[np.float64], int]:
         levels = np.asarray(self._levels)
         return levels, len(levels) - (self._end - position) // BLOCK
 
-    def _threshold(self, levels: NDArray[np.float64]) -> float:
-        return max(float(levels.max()) * self.BELOW_PEAK, float(np.percentile(levels, 10)) * self.ABOVE_FLOOR)
+    def _position(self, levels: NDArray[np.float64], index: int) -> int:
+        return self._end - (len(levels) - index) * BLOCK
+
+    def _threshold(self, voice: NDArray[np.float64], background: NDArray[np.float64]) -> float:
+        floor = float(np.percentile(background, 20)) if background.size else 0.0
+        return max(float(voice.max()) * self.BELOW_PEAK, floor * self.ABOVE_FLOOR)

@@ -1,0 +1,73 @@
+"""What callers say, as audio with its words: recordings of people where installed, and spoken by voices."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from bench.questions import RATE, caller_voice, speak
+from pipeline.events import Audio
+
+RECORDINGS = Path("/usr/share/pocketsphinx/test/data")
+INSTALL = "recordings of people are left out: apt-get install pocketsphinx-testdata"
+
+SENTENCES = (
+    "What time do you open on Saturday?",
+    "I'd like to book an appointment for next Tuesday afternoon, if you have anything left.",
+    "My phone number is five five five, two one seven, nine four three zero.",
+    "Could you tell me whether you accept my insurance, or do I have to pay in advance?",
+    "I have a terrible toothache and I need to see someone today.",
+    "Monday, no, wait, Tuesday at three would be better.",
+    "How long does a check-up usually take when it is the first visit?",
+    "My name is Margaret Thompson and I was there last week with my daughter.",
+    "I need to change the time of my appointment from ten to half past eleven.",
+    "My daughter is six years old and she has never been to a dentist.",
+    "Yes, please.",
+    "No, thank you, that's all.",
+    "Hello, I am calling about the invoice that you sent me yesterday.",
+    "How do I get there by bus from the central station, and where can I wait?",
+    "I moved here in March and I am looking for a new dentist near the library.",
+    "Is it possible to come a little later, because my train does not arrive until nine?",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """`audio`: float32 mono, 16 kHz, cut to the voice: its first and last samples are those of the speech."""
+
+    speaker: str
+    text: str
+    audio: Audio
+
+
+def recorded() -> list[Spoken]:
+    """Sentences read by a person (LibriVox, in Debian's pocketsphinx-testdata); empty where not installed."""
+    folder = RECORDINGS / "librivox"
+    if not folder.is_dir():
+        return []
+    lines = re.findall(r"<s> (.*?) </s> \((.*?)\)", (folder / "transcription").read_text())
+    return [
+        Spoken("person", text, soundfile.read(folder / f"{name}.wav", dtype="float32")[0])
+        for text, name in lines
+    ]
+
+
+def spoken(speaker: str, sentences: tuple[str, ...] = SENTENCES) -> list[Spoken]:
+    """The sentences in a caller's voice."""
+    voice = caller_voice(speaker)
+    return [Spoken(speaker, text, voiced(speak(voice, text))) for text in sentences]
+
+
+def voiced(audio: Audio) -> Audio:
+    """`audio` without what lies 45 dB or more under its loudest 5 ms at either end."""
+    levels = np.sqrt(np.convolve(np.square(audio), np.ones(80) / 80, mode="same"))
+    loud = np.flatnonzero(levels > levels.max() * 10 ** (-45 / 20))
+    return audio[loud[0] : loud[-1] + 1]
+
+
+def silence(seconds: float) -> Audio:
+    return np.zeros(round(seconds * RATE), np.float32)

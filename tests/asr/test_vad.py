@@ -1,0 +1,84 @@
+"""Voice activity on real speech: the edges are true in audio time, and what is no voice is no voice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from asr.audio import Audio
+from asr.vad import FRAME, SileroVad, VoiceFrame
+from tests.asr.conftest import RATE, Recording, silence
+
+# In milliseconds. Each sentence below is cut to begin and end in its own voice, so its edges are known.
+EDGE = 48
+
+
+def voiced(audio: Audio) -> Audio:
+    """The recording without the room's sound before and after the voice."""
+    levels = np.sqrt(np.convolve(np.square(audio), np.ones(160) / 160, mode="same"))
+    loud = np.flatnonzero(levels > levels.max() * 10 ** (-20 / 20))
+    return audio[loud[0] : loud[-1]]
+
+
+def edges(frames: list[VoiceFrame]) -> tuple[list[int], list[int]]:
+    onsets = [frame.onset for frame in frames if frame.onset is not None]
+    return onsets, [frame.offset for frame in frames if frame.offset is not None]
+
+
+def test_the_edges_of_speech_are_where_it_begins_and_ends(vad: SileroVad, sentences: list[Recording]) -> None:
+    for sentence in sentences:
+        speech = voiced(sentence.audio)
+        frames = vad.open().push(np.concatenate([silence(0.5), speech, silence(1.0)]))
+        onsets, offsets = edges(frames)
+        assert onsets[0] / RATE * 1000 == pytest.approx(500, abs=EDGE)
+        assert offsets[-1] / RATE * 1000 == pytest.approx(500 + len(speech) / RATE * 1000, abs=EDGE)
+
+
+def test_an_edge_is_told_once_within_a_few_frames_of_it(vad: SileroVad, sentences: list[Recording]) -> None:
+    speech = voiced(sentences[1].audio)
+    frames = vad.open().push(np.concatenate([silence(0.5), speech, silence(1.0)]))
+    offset = next(frame for frame in reversed(frames) if frame.offset is not None)
+    assert not offset.speaking
+    assert offset.offset is not None
+    assert offset.end - offset.offset < 0.2 * RATE
+    assert not any(frame.speaking for frame in frames if frame.end > offset.end)
+
+
+def test_pieces_of_any_length_give_the_same_frames(vad: SileroVad, sentences: list[Recording]) -> None:
+    audio = sentences[1].audio[: 2 * RATE]
+    whole = vad.open().push(audio)
+    stream, pieces = vad.open(), list[VoiceFrame]()
+    cuts = np.sort(np.random.default_rng(5).integers(0, len(audio), 200))
+    for piece in np.split(audio, cuts):
+        pieces += stream.push(piece)
+    assert [(f.end, f.speaking, f.onset, f.offset) for f in pieces] == [
+        (f.end, f.speaking, f.onset, f.offset) for f in whole
+    ]
+    assert np.allclose([f.probability for f in pieces], [f.probability for f in whole], atol=1e-4)
+
+
+def test_single_samples_make_frames_of_512(vad: SileroVad) -> None:
+    stream = vad.open()
+    counts = [len(stream.push(np.zeros(1, np.float32))) for _ in range(2 * FRAME)]
+    assert sum(counts) == 2
+    assert counts[FRAME - 1] == 1
+
+
+@pytest.mark.parametrize("gain", [0.02, 30.0])
+def test_quiet_and_clipped_speech_is_speech(vad: SileroVad, sentences: list[Recording], gain: float) -> None:
+    frames = vad.open().push(sentences[3].audio * np.float32(gain))
+    assert sum(frame.speaking for frame in frames) * FRAME / RATE > 3.0
+
+
+def test_a_dc_offset_does_not_move_the_edges(vad: SileroVad, sentences: list[Recording]) -> None:
+    speech = voiced(sentences[1].audio) * np.float32(0.5)
+    audio = np.concatenate([silence(0.5), speech, silence(1.0)]) + np.float32(0.2)
+    _, offsets = edges(vad.open().push(audio))
+    assert offsets[-1] / RATE * 1000 == pytest.approx(500 + len(speech) / RATE * 1000, abs=2 * EDGE)
+
+
+def test_silence_noise_and_tones_are_no_speech(vad: SileroVad) -> None:
+    time = np.arange(4 * RATE) / RATE
+    noise = np.random.default_rng(1).standard_normal(len(time))
+    for audio in (np.zeros_like(time), 0.2 * noise, 0.3 * np.sin(2 * np.pi * 440 * time)):
+        assert not any(frame.speaking for frame in vad.open().push(audio.astype(np.float32)))
