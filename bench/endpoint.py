@@ -1,0 +1,198 @@
+"""The end of a turn: how long the caller waits for the decision, at a fixed rate of cutting callers off.
+
+    python -m bench.endpoint --json [--quick]
+
+Each pause of `bench.pauses` is heard once, as a call hears it: voice activity says where the voice ended,
+and after the soft end the detector and the recogniser say what they make of the turn so far. A policy turns
+that into the silence it requires. A hold that outlasts it is a false cut-off; at the end of a turn it is the
+latency. Settings are swept, the best at 5 % and 10 % false cut-offs found on every other sentence and
+reported on the rest. The baseline is voice activity alone with a fixed silence; beside it stands the
+detector with a threshold.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from asr.end_of_turn import SmartTurn
+from asr.recogniser import Recogniser
+from asr.vad import SileroVad
+from asr.whisper import Whisper
+from bench.pauses import Pause, pauses
+from bench.questions import RATE, SPEAKERS
+from bench.report import machine, show
+from bench.utterances import INSTALL, recorded, spoken
+from pipeline import catalogue
+from pipeline.turn_policy import TurnPolicy, required_silence_ms
+
+BUDGETS = (0.05, 0.10)
+JUDGING_MS = 60.0  # from the soft end to the detector's and the recogniser's answers
+TIMEOUT_MS = 3000.0  # of the detector used as it comes
+GOALS = {"false_cutoff_rate": "<= 0.05", "latency_p50_ms": "<= 500"}
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A pause as a call hears it. `early_ms`: how much too early voice activity puts the voice's end."""
+
+    pause: Pause
+    probability: float
+    transcript: str
+    early_ms: float
+
+
+Requires = Callable[[Heard], float]
+"""The silence in milliseconds, counted by voice activity, after which the turn is taken to be over."""
+
+
+def hear(
+    found: Iterable[Pause], vad: SileroVad, recogniser: Recogniser, detector: SmartTurn
+) -> Iterator[Heard]:
+    soft_end = TurnPolicy().soft_end_ms / 1000
+    for pause in found:
+        audio = pause.after(soft_end)
+        offsets = [frame.offset for frame in vad.open().push(audio) if frame.offset is not None]
+        end = len(audio) - round(soft_end * RATE)
+        utterance = recogniser.open()
+        utterance.feed(audio)
+        yield Heard(
+            pause,
+            detector.probability(audio),
+            utterance.finish(lambda: False).text,
+            (end - offsets[-1]) / RATE * 1000 if offsets else 0.0,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`false_cutoffs`: share of the holds. `latencies`: milliseconds from the true end of each turn."""
+
+    false_cutoffs: float
+    latencies: tuple[float, ...]
+
+    @property
+    def mean_ms(self) -> float:
+        return float(np.mean(self.latencies))
+
+    def as_dict(self) -> dict[str, float]:
+        return {
+            "false_cutoff_rate": round(self.false_cutoffs, 4),
+            "latency_mean_ms": round(self.mean_ms, 1),
+            "latency_p50_ms": round(float(np.median(self.latencies)), 1),
+            "latency_p95_ms": round(float(np.percentile(self.latencies, 95)), 1),
+        }
+
+
+def outcome(requires: Requires, heard: Sequence[Heard], *, judged: bool = True) -> Outcome:
+    """What a policy does with these pauses; one that uses the judgement cannot decide before it is there."""
+    earliest = TurnPolicy().soft_end_ms + JUDGING_MS if judged else 0.0
+    cut, latencies, holds = 0, [], 0
+    for one in heard:
+        decided_at = max(requires(one), earliest) - one.early_ms
+        if one.pause.seconds is None:
+            latencies.append(decided_at)
+        else:
+            holds += 1
+            cut += decided_at < one.pause.seconds * 1000
+    return Outcome(cut / holds, tuple(latencies))
+
+
+def by_policy(policy: TurnPolicy) -> Requires:
+    def requires(heard: Heard) -> float:
+        return required_silence_ms(policy, probability=heard.probability, transcript=heard.transcript)
+
+    return requires
+
+
+def by_detector(threshold: float) -> Requires:
+    return lambda heard: 0.0 if heard.probability >= threshold else TIMEOUT_MS
+
+
+def by_silence(milliseconds: float) -> Requires:
+    return lambda heard: milliseconds
+
+
+def policies() -> Iterator[TurnPolicy]:
+    grid = product(
+        (200.0, 240.0, 300.0, 400.0, 500.0),
+        (800.0, 1200.0, 1600.0, 2000.0),
+        (800.0, 1200.0, 1600.0, 2000.0, 2400.0, 3000.0),
+        (0.3, 0.5, 0.7, 0.9, 0.95, 0.99),
+    )
+    for minimum, unfinished, maximum, sure in grid:
+        if minimum <= unfinished <= maximum:
+            yield TurnPolicy(
+                min_silence_ms=minimum, unfinished_silence_ms=unfinished, max_silence_ms=maximum, sure=sure
+            )
+
+
+def best(outcomes: Iterable[tuple[Any, Outcome]], budget: float) -> Any:
+    """The settings with the lowest mean latency within the budget of false cut-offs."""
+    within = [
+        (result.mean_ms, number, settings)
+        for number, (settings, result) in enumerate(outcomes)
+        if result.false_cutoffs <= budget
+    ]
+    return min(within)[2] if within else None
+
+
+def measure(*, quick: bool) -> dict[str, Any]:
+    vad, detector = SileroVad(), SmartTurn(catalogue.path("smart-turn-v3.2"))
+    model = catalogue.path("whisper-base")
+    recogniser = Recogniser(model, vad=vad)
+    utterances = [*recorded(), *(u for speaker in SPEAKERS for u in spoken(speaker))]
+    if quick:
+        utterances = utterances[::3]
+    whisper = Whisper(model, threads=1, workers=1, compute_type="int8", language="en")
+    heard = list(hear(pauses(whisper, utterances), vad, recogniser, detector))
+    sentences = sorted({one.pause.sentence for one in heard})
+    tuning = [one for one in heard if sentences.index(one.pause.sentence) % 2]
+    test = [one for one in heard if not sentences.index(one.pause.sentence) % 2]
+    return {
+        **outcome(by_policy(TurnPolicy()), heard).as_dict(),
+        **{f"at_{budget:.0%}": _at(budget, tuning, test) for budget in BUDGETS},
+        "detector_alone": outcome(by_detector(0.5), heard).as_dict(),
+        "holds": sum(one.pause.seconds is not None for one in heard),
+        "ends": sum(one.pause.seconds is None for one in heard),
+        "voice_end_early_p50_ms": round(float(np.median([one.early_ms for one in heard])), 1),
+        "note": "" if recorded() else INSTALL,
+        **machine(),
+    }
+
+
+def _at(budget: float, tuning: Sequence[Heard], test: Sequence[Heard]) -> dict[str, Any]:
+    everything = [*tuning, *test]
+    fixed = [(ms, outcome(by_silence(ms), everything, judged=False)) for ms in np.arange(200.0, 3001.0, 20.0)]
+    silence_ms = best(fixed, budget)
+    policy = best(((p, outcome(by_policy(p), tuning)) for p in policies()), budget)
+    return {
+        "voice_activity_only_ms": None if silence_ms is None else float(silence_ms),
+        "policy": None if policy is None else _settings(policy),
+        "policy_tuning": None if policy is None else outcome(by_policy(policy), tuning).as_dict(),
+        "policy_test": None if policy is None else outcome(by_policy(policy), test).as_dict(),
+    }
+
+
+def _settings(policy: TurnPolicy) -> dict[str, float]:
+    return {field.name: getattr(policy, field.name) for field in fields(policy)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--quick", action="store_true", help="a third of the sentences")
+    arguments = parser.parse_args()
+    figures = measure(quick=arguments.quick)
+    show("The end of a turn, against voice activity alone", figures, as_json=arguments.json, goals=GOALS)
+
+
+if __name__ == "__main__":
+    main()
