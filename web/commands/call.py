@@ -31,10 +31,10 @@ from web.phone.simulator.shape import Dialled
 from web.server import CannotListen, Server
 from web.talk_client import WIRE_RATE
 
-_QUIET_SECONDS = 1.0
-"""So long without a sound from the agent, and it is the caller's turn."""
+_QUIET_SECONDS = 2.0
+"""So long without a sound from the agent, and it is the caller's turn; a slow machine pauses in its answers."""
 
-_GREETING_SECONDS = 4.0
+_GREETING_SECONDS = 8.0
 _ANSWER_SECONDS = 30.0
 
 Recordings = Annotated[
@@ -124,6 +124,7 @@ async def _converse(phone: SimulatedCall, recordings: list[tuple[Path, Audio]]) 
             f"{escape(str(file))}: answered after [bold]{answered.after * 1000:.0f} ms[/],"
             f" {answered.seconds:.1f} s long",
             highlight=False,
+            soft_wrap=True,
         )
 
 
@@ -172,5 +173,5 @@ async def _own_server(settings: Settings) -> AsyncIterator[str]:
 
 
 def _show(row: dict[str, Any]) -> None:
-    console.print(f"  [bold]caller[/] {escape(row['caller_text'])}", highlight=False)
-    console.print(f"  [bold]agent [/] {escape(row['heard_text'])}", highlight=False)
+    for who, text in (("caller", row["caller_text"]), ("agent ", row["heard_text"])):
+        console.print(f"  [bold]{who}[/] {escape(text)}", highlight=False, soft_wrap=True)
