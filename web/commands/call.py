@@ -32,7 +32,7 @@ from web.server import CannotListen, Server
 from web.talk_client import WIRE_RATE
 
 _QUIET_SECONDS = 2.0
-"""So long without a sound from the agent, and it is the caller's turn; a slow machine pauses in its answers."""
+"""So long without a sound from the agent, and it is the caller's turn: slow machines pause in an answer."""
 
 _GREETING_SECONDS = 8.0
 _ANSWER_SECONDS = 30.0
