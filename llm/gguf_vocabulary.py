@@ -22,9 +22,15 @@ _LLAMA3 = _QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
 def read_vocabulary(path: Path) -> Vocabulary:
     """Read the vocabulary, merges, special tokens and chat template of a GGUF file.
 
-    Raises `TokenizerError` for a vocabulary that is not byte-level BPE or cut by unknown rules.
+    Raises `TokenizerError` for a broken file and for a vocabulary that is not byte-level BPE or whose words
+    are cut by unknown rules.
     """
-    fields = GGUFReader(path).fields
+    try:
+        fields = GGUFReader(path).fields
+    except (ValueError, IndexError, KeyError) as error:
+        raise TokenizerError(
+            f"{path.name} cannot be read as GGUF, it may be cut short: {error}. Fetch it again"
+        ) from error
 
     def value(name: str, default: Any = None) -> Any:
         return fields[name].contents() if name in fields else default
