@@ -219,7 +219,8 @@ class Call:
         log.error("call %s turn %d: %s", self.id, answer.turn, failure, exc_info=failure.cause)
         self.emit(CallFailed(answer.turn, answer.revision, failure.stage, str(failure.cause)))
         self._failures += 1
-        if failure.stage == "tts" or self._failures >= _FAILURES or self._end_reason is not None:
+        hopeless = failure.stage == "tts" or isinstance(failure.cause, ArithmeticError)
+        if hopeless or self._failures >= _FAILURES or self._end_reason is not None:
             self.end("error")
         else:
             self.say(self.agent.apology)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +14,43 @@ from asr.end_of_turn import SmartTurn
 from asr.recogniser import Recogniser
 from asr.vad import SileroVad
 from llm.language_model import LanguageModel
-from llm.remote import RemoteLanguageModel
+from llm.remote import RemoteError, RemoteLanguageModel
+from llm.targets.cpu.build import CompilerMissing
 from pipeline import catalogue
-from pipeline.agent import Agent, choose_agent
+from pipeline.agent import Agent, AgentError, choose_agent, find_agents, load_agent
 from pipeline.call import Call
 from pipeline.config import Settings
 from pipeline.events import Peer
-from pipeline.latency_log import LatencyLog
+from pipeline.fetch import CacheFull
+from pipeline.latency_log import LatencyLog, LatencyLogError
 from pipeline.stages import LanguageStage, Stages
 from pipeline.timeline import TurnRecord
 from pipeline.workers import Workers
+from tts.espeak import EspeakError
 from tts.load import load_voice
 from tts.voice import Voice
 
 log = logging.getLogger("rejoinder")
 
+_REASONS = (
+    AgentError,
+    catalogue.ArtifactUnavailable,
+    catalogue.UnknownArtifact,
+    CacheFull,
+    LatencyLogError,
+    EspeakError,
+    RemoteError,
+    CompilerMissing,
+    OSError,
+    ValueError,  # what the stages say of checkpoints, vocabularies and voices that they cannot use
+)
+
 Progress = Callable[[str], None]
 """Told what is being loaded, in words for a person."""
+
+
+class CannotStart(Exception):
+    """A stage, an agent or the log cannot be had; the message says which and what to do."""
 
 
 class CallsBusy(Exception):
@@ -39,41 +60,55 @@ class CallsBusy(Exception):
 class Service:
     """Everything that outlives a call. Build it with `start`; `close` ends the calls and what they use."""
 
-    def __init__(self, settings: Settings, agent: Agent, stages: Stages, latency_log: LatencyLog) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        agents: Mapping[str, Agent],
+        voices: Mapping[str, Voice],
+        stages: Stages,
+        latency_log: LatencyLog,
+    ) -> None:
+        """`agents` by name, the default one first; `voices` by agent; `stages` with the default agent's
+        voice."""
         self.settings = settings
         self.stages = stages
+        self.latency_log = latency_log
         self.ready = True
         self.listeners: list[Callable[[dict[str, Any]], None]] = [latency_log.append]
-        self._agent = agent
-        self._agents = {agent.name: agent}
-        self.latency_log = latency_log
+        self._agents = agents
+        self._voices = voices
         self._lines = _Lines()
 
     @classmethod
     async def start(cls, settings: Settings, progress: Progress = lambda step: None) -> Service:
-        """Load every stage, side by side where they do not wait for each other.
+        """Load every stage, side by side. Raises CannotStart."""
+        try:
+            return await cls._start(settings, progress)
+        except _REASONS as error:
+            raise CannotStart(str(error)) from error
 
-        Raises AgentError, catalogue.ArtifactUnavailable, or what a stage says of an unusable model.
-        """
-        agent = choose_agent(settings.agent, settings.agents_dir)
-        workers = Workers(_threads(settings))
-        progress("Loading the recogniser, the language model and the voice")
-        recogniser, end_of_turn, language, voice = await asyncio.gather(
-            asyncio.to_thread(_load_recogniser, settings, agent),
+    @classmethod
+    async def _start(cls, settings: Settings, progress: Progress) -> Service:
+        agents = _load_agents(settings)
+        default = next(iter(agents.values()))
+        progress("Loading the recogniser, the language model and the voices")
+        recogniser, end_of_turn, language, voices = await asyncio.gather(
+            asyncio.to_thread(_load_recogniser, settings, default),
             asyncio.to_thread(lambda: SmartTurn(catalogue.path("smart-turn-v3.2"))),
             asyncio.to_thread(_load_language, settings),
-            asyncio.to_thread(_load_voice, settings, agent),
+            asyncio.to_thread(_load_voices, settings, agents),
         )
         service = cls(
             settings,
-            agent,
+            agents,
+            voices,
             Stages(
-                workers=workers,
+                workers=Workers(_threads(settings)),
                 vad=SileroVad(),
                 recogniser=recogniser,
                 end_of_turn=end_of_turn,
                 language=language,
-                voice=voice,
+                voice=voices[default.name],
                 speculate=settings.speculate,
                 anticipate=settings.anticipate,
                 room_for_drafts=lambda: service.room_for_drafts(),
@@ -104,10 +139,10 @@ class Service:
         """A new call with `peer`; `run` it. Raises CallsBusy at the limit, AgentError for an unknown name."""
         if self.calls >= self.settings.max_calls:
             raise CallsBusy(f"all {self.settings.max_calls} lines are busy (max_calls)")
-        chosen = self._agent if agent is None else self._choose(agent)
+        chosen = next(iter(self._agents.values())) if agent is None else self._choose(agent)
         return _CountedCall(
             self._lines,
-            self.stages,
+            replace(self.stages, voice=self._voices[chosen.name]),
             chosen,
             peer,
             origin=origin,
@@ -133,7 +168,7 @@ class Service:
     def _choose(self, name: str) -> Agent:
         """Clients name agents, never files."""
         if name not in self._agents:
-            self._agents[name] = choose_agent(Path(name).name.removesuffix(".toml"), self.settings.agents_dir)
+            raise AgentError(f"there is no agent {name!r}; there are: {', '.join(sorted(self._agents))}")
         return self._agents[name]
 
     def _record(self, record: TurnRecord) -> None:
@@ -217,11 +252,40 @@ def _load_language(settings: Settings) -> LanguageStage:
     return model
 
 
-def _load_voice(settings: Settings, agent: Agent) -> Voice:
-    voice = load_voice(
-        agent.voice.spec or settings.voice,
-        cache=catalogue.converted(),
-        pronunciations=agent.voice.pronunciations,
-    )
+def _load_agents(settings: Settings) -> dict[str, Agent]:
+    """The default agent, which must load, and all others that do."""
+    default = choose_agent(settings.agent, settings.agents_dir)
+    agents = {default.name: default}
+    for path in find_agents(settings.agents_dir).values():
+        try:
+            agent = load_agent(path)
+        except AgentError as error:
+            log.warning("an agent is left out: %s", error)
+        else:
+            agents.setdefault(agent.name, agent)
+    return agents
+
+
+def _load_voices(settings: Settings, agents: Mapping[str, Agent]) -> dict[str, Voice]:
+    """Each agent's voice; agents that sound alike share one. Only the default agent's voice must load."""
+    loaded: dict[str, Voice] = {}
+    voices: dict[str, Voice] = {}
+    for name, agent in agents.items():
+        spec = agent.voice.spec or settings.voice
+        sound = f"{spec} {sorted(agent.voice.pronunciations.items())}"
+        try:
+            if sound not in loaded:
+                loaded[sound] = _load_voice(spec, agent)
+        except _REASONS as error:
+            if not voices:
+                raise
+            log.warning("agent %s speaks with the default voice: %s", name, error)
+            loaded[sound] = next(iter(voices.values()))
+        voices[name] = loaded[sound]
+    return voices
+
+
+def _load_voice(spec: str, agent: Agent) -> Voice:
+    voice = load_voice(spec, cache=catalogue.converted(), pronunciations=agent.voice.pronunciations)
     voice.warm_up()
     return voice

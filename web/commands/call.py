@@ -16,11 +16,9 @@ from rich.markup import escape
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus, WebSocketException
 
-from pipeline.agent import AgentError
 from pipeline.audio import Audio
-from pipeline.catalogue import ArtifactUnavailable
 from pipeline.config import Settings
-from pipeline.service import Service
+from pipeline.service import CannotStart, Service
 from web.commands.output import clear_errors, console, errors
 from web.commands.talk import UnusableRecording, read_recording
 from web.options import with_settings
@@ -72,7 +70,7 @@ def call(
     latency_ms: Latency = 40.0,
     loss: Loss = 0.0,
 ) -> None:
-    expected = (UnusableRecording, CallFailed, CannotListen, AgentError, ArtifactUnavailable, OSError)
+    expected = (UnusableRecording, CallFailed, CannotListen, CannotStart, OSError)
     with clear_errors(*expected):
         if carrier not in SHAPES:
             raise CallFailed(f"there is no carrier {carrier!r}; there are: {', '.join(SHAPES)}")

@@ -6,10 +6,8 @@ import asyncio
 import contextlib
 import signal
 
-from pipeline.agent import AgentError
-from pipeline.catalogue import ArtifactUnavailable
 from pipeline.config import Settings
-from pipeline.service import Service
+from pipeline.service import CannotStart, Service
 from pipeline.tracing import TracingUnavailable
 from web.commands.output import clear_errors, errors
 from web.options import with_settings
@@ -19,7 +17,7 @@ from web.server import CannotListen, Server
 @with_settings
 def serve(settings: Settings) -> None:
     """Listen at once, load the models, take calls; Ctrl-C or SIGTERM ends the calls and stops."""
-    with clear_errors(CannotListen, AgentError, ArtifactUnavailable, TracingUnavailable):
+    with clear_errors(CannotListen, CannotStart, TracingUnavailable):
         asyncio.run(_serve(settings))
 
 

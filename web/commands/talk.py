@@ -13,11 +13,9 @@ import soundfile
 import typer
 from rich.markup import escape
 
-from pipeline.agent import AgentError
 from pipeline.audio import Audio, StreamResampler, mix_to_mono
-from pipeline.catalogue import ArtifactUnavailable
 from pipeline.config import Settings
-from pipeline.service import Service
+from pipeline.service import CannotStart, Service
 from pipeline.tracing import TracingUnavailable
 from web.commands.output import clear_errors, console, errors, print_json
 from web.options import with_settings
@@ -45,8 +43,7 @@ _EXPECTED = (
     UnusableRecording,
     TalkError,
     CannotListen,
-    AgentError,
-    ArtifactUnavailable,
+    CannotStart,
     TracingUnavailable,
 )
 
