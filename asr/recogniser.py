@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import log
 from pathlib import Path
 from statistics import mean
 
@@ -20,6 +21,7 @@ import numpy as np
 from asr import guards
 from asr.audio import SAMPLE_RATE, Audio, as_audio
 from asr.commit import AlignmentGuard, CommitPolicy, Word
+from asr.hotwords import ADVANTAGE, Hotwords
 from asr.vad import SileroVad
 from asr.whisper import FRAMES_PER_SECOND, Token, Whisper
 from asr.window import Window
@@ -95,10 +97,10 @@ class Recogniser:
         self._whisper.align(encoded, self._whisper.ids(" Yes."), len(silence))
 
     def open(self, *, hotwords: Sequence[str] = ()) -> Utterance:
-        """A new utterance."""
-        return Utterance(
-            self._whisper, Window(self._whisper.log_mel, self._vad.open()), self._policy(), self._clock
-        )
+        """A new utterance. `hotwords`: names and products that a caller may say, in their right spelling."""
+        window = Window(self._whisper.log_mel, self._vad.open())
+        known = Hotwords(hotwords, self._whisper.ids)
+        return Utterance(self._whisper, window, self._policy(), known, self._clock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +108,32 @@ class _Heard:
     """A word and its tokens."""
 
     word: Word
-    ids: tuple[int, ...]
+    tokens: tuple[Token, ...]
+
+
+def _ids(words: Sequence[_Heard]) -> list[int]:
+    return [token.id for heard in words for token in heard.tokens]
+
+
+def _log_probability(words: Sequence[_Heard]) -> float:
+    return sum(log(max(token.probability, 1e-9)) for heard in words for token in heard.tokens)
 
 
 class Utterance:
     """One turn of the caller. `feed` from any thread; `step` and `finish` wait for each other."""
 
     def __init__(
-        self, whisper: Whisper, window: Window, policy: CommitPolicy, clock: Callable[[], float]
+        self,
+        whisper: Whisper,
+        window: Window,
+        policy: CommitPolicy,
+        hotwords: Hotwords,
+        clock: Callable[[], float],
     ) -> None:
         self._whisper = whisper
         self._window = window
         self._policy = policy
+        self._hotwords = hotwords
         self._clock = clock
         self._feeding = threading.Lock()
         self._passing = threading.Lock()
@@ -182,21 +198,42 @@ class Utterance:
         """One pass: `_tentative` becomes what is heard after the settled words."""
         window = self._window
         voice_end = window.voice_end - window.start
-        forced = [token for heard in self._settled for token in heard.ids]
+        forced = _ids(self._settled)
         encoded = self._whisper.encode(window.features(PADDING))
         settled_to = self._settled[-1].word.end - window.start if self._settled else 0.0
         limit = guards.token_limit(voice_end - settled_to)
         ids = guards.spoken(self._whisper.decode(encoded, forced, limit), voice_end)
         frames = max(2, round(voice_end * FRAMES_PER_SECOND))
-        tokens = self._whisper.align(encoded, [*forced, *ids], frames)[len(forced) :]
-        tokens = tokens[: guards.placed(tokens)]
-        self._tentative = self._words(tokens)
+
+        def align(ids: Sequence[int]) -> list[Token]:
+            return self._whisper.align(encoded, [*forced, *ids], frames)[len(forced) :]
+
+        tokens = align(ids)
+        self._tentative = self._prefer_hotwords(self._words(tokens[: guards.placed(tokens)]), align)
         self._heard_to = max(window.voice_end, window.end)
-        if not self._settled and self._tentative:
-            text = "".join(heard.word.text for heard in self._tentative)
-            probability = mean(token.probability for token in tokens)
-            if guards.made_up(text, probability, voice_end - (window.voice_start or 0.0) + window.start):
-                self._tentative = []
+        if not self._settled and self._made_up(voice_end):
+            self._tentative = []
+
+    def _made_up(self, voice_end: float) -> bool:
+        words = [heard.word for heard in self._tentative]
+        probability = mean(word.probability for word in words) if words else 0.0
+        voice_seconds = voice_end + self._window.start - (self._window.voice_start or 0.0)
+        return guards.made_up("".join(word.text for word in words), probability, voice_seconds)
+
+    def _prefer_hotwords(
+        self, words: list[_Heard], align: Callable[[Sequence[int]], list[Token]]
+    ) -> list[_Heard]:
+        texts = [heard.word.text for heard in words]
+        for alike in self._hotwords.alike(texts):
+            before, said, after = words[: alike.first], words[alike.first : alike.last], words[alike.last :]
+            closing = self._whisper.closing(_ids(said[-1:]))
+            tokens = align([*_ids(before), *alike.ids, *closing, *_ids(after)])
+            preferred = self._words(tokens)
+            if _log_probability(preferred) > _log_probability(words) - ADVANTAGE:
+                words = preferred
+            else:
+                self._hotwords.refuse(texts, alike)
+        return words
 
     def _words(self, tokens: Sequence[Token]) -> list[_Heard]:
         words, first = [], 0
@@ -207,7 +244,7 @@ class Utterance:
             start = max(self._window.start + span[0].start, self._window.voice_start or 0.0)
             end = max(self._window.start + span[-1].end, start)
             word = Word(text, round(start, 2), round(end, 2), round(mean(t.probability for t in span), 3))
-            words.append(_Heard(word, tuple(token.id for token in span)))
+            words.append(_Heard(word, tuple(span)))
         return words
 
     def _commit(self) -> None:

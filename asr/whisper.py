@@ -60,8 +60,9 @@ class Whisper:
         multilingual = self._model.is_multilingual
         if not multilingual and language != "en":
             raise ValueError(f"the model in {path} hears English only, not {language!r}")
-        vocabulary = HfTokenizer.from_file(str(path / "tokenizer.json"))
-        self._tokenizer = Tokenizer(vocabulary, multilingual, task="transcribe", language=language)
+        self._vocabulary = HfTokenizer.from_file(str(path / "tokenizer.json"))
+        self._space = self._vocabulary.token_to_id("Ġ")
+        self._tokenizer = Tokenizer(self._vocabulary, multilingual, task="transcribe", language=language)
         self._spaced = language not in _UNSPACED
         self._start = self._tokenizer.sot_sequence
         self._first_timestamp = self._tokenizer.timestamp_begin
@@ -127,8 +128,23 @@ class Whisper:
                 words.append((text, len(tokens)))
         return words
 
+    def closing(self, ids: Sequence[int]) -> list[int]:
+        """The tokens of the punctuation that closes the text."""
+        count = 0
+        while count < len(ids) and not any(c.isalnum() for c in self._tokenizer.decode([ids[-1 - count]])):
+            count += 1
+        return list(ids[len(ids) - count :])
+
     def ids(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(text)
+        """The text's tokens; a word in the middle of speech begins with its space."""
+        ids: list[int] = []
+        for token in self._tokenizer.encode(text):
+            # Published vocabularies lack the merge of a space with "t", which the model itself writes as one.
+            spaced = self._vocabulary.token_to_id("Ġ" + (self._vocabulary.id_to_token(token) or ""))
+            if ids and ids[-1] == self._space and spaced is not None:
+                ids[-1] = spaced
+            else:
+                ids.append(token)
         return ids
 
 
