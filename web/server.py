@@ -17,6 +17,8 @@ from pipeline.service import Service
 from pipeline.tracing import Tracing
 from web import assets, health, metrics
 from web.auth import Gate
+from web.phone import mounting
+from web.phone.mounting import Phones
 from web.realtime.connection import RealtimeFrontEnd
 from web.routes import Routes, respond_text
 from web.switchboard import Switchboard
@@ -47,10 +49,10 @@ class Server:
         self.port = settings.port
         """The port it listens on; once started, also when any free one was asked for."""
         self._listener: Listener | None = None
-        self._mount()
+        self._phones = self._mount()
 
     async def start(self) -> None:
-        """Bind and answer. Raises CannotListen."""
+        """Bind and answer, for telephones on their own port too where one is set. Raises CannotListen."""
         host, port = self._settings.host, self._settings.port
         try:
             self._listener = await serve(
@@ -66,8 +68,13 @@ class Server:
                 logger=socket_log,
             )
         except OSError as error:
-            raise CannotListen(_why(error, host, port)) from error
+            raise CannotListen(_why(error, host, port, "--port")) from error
         self.port = self._listener.sockets[0].getsockname()[1]
+        try:
+            await self._phones.start()
+        except OSError as error:
+            phone_port = self._settings.audiosocket_port
+            raise CannotListen(_why(error, host, phone_port, "--audiosocket-port")) from error
 
     @property
     def address(self) -> str:
@@ -86,18 +93,20 @@ class Server:
     async def stop(self) -> None:
         """End the calls in order, then close what is left."""
         await self.switchboard.hang_up_all(_GRACE_SECONDS)
+        await self._phones.stop()
         if self._listener is not None:
             self._listener.close()
             await self._listener.wait_closed()
         if self.switchboard.service is not None:
             await self.switchboard.service.close()
 
-    def _mount(self) -> None:
+    def _mount(self) -> Phones:
         realtime = RealtimeFrontEnd(self.switchboard, send_timeout=self._settings.send_timeout_seconds)
         self.routes.socket("/v1/realtime", realtime.handle, admit=self._admit_client, protocols=("realtime",))
         metrics.mount(self.routes, self._metrics, self._admit_client)
         health.mount(self.routes, self.switchboard)
         assets.mount(self.routes)
+        return mounting.mount(self.routes, self.switchboard, self._settings)
 
     def _admit_client(self, request: Request) -> Response | None:
         if not self.gate.trusts_origin(request):
@@ -126,9 +135,9 @@ class Server:
         await socket.handler(connection)
 
 
-def _why(error: OSError, host: str, port: int) -> str:
+def _why(error: OSError, host: str, port: int, option: str) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} of {host} is in use: stop what listens there, or choose another with --port"
+        return f"port {port} of {host} is in use: stop what listens there, or choose another with {option}"
     if error.errno == errno.EACCES:
-        return f"port {port} needs rights that this user does not have: choose one above 1023 with --port"
+        return f"port {port} needs rights that this user does not have: choose one above 1023 with {option}"
     return f"cannot listen on {host}, port {port}: {error.strerror or error}"

@@ -128,6 +128,16 @@ async def test_metrics_count_the_turns_and_the_calls() -> None:
         assert 'rejoinder_turn_duration_seconds_count{stage="voice_to_voice"} 1.0' in answer.text
 
 
+@on_loop
+async def test_telephone_carriers_reach_their_part_of_the_server() -> None:
+    async with serving(twilio_auth_token="secret", public_url="https://agent.example") as (server, _):
+        answer = await fetch(server, "/phone/twilio/voice")
+        assert answer.status_code == 403  # unsigned
+        with pytest.raises(InvalidStatus) as caught:
+            await connect(f"ws://127.0.0.1:{server.port}/phone/twilio", proxy=None)
+        assert caught.value.response.status_code == 403
+
+
 # ---- admission
 
 
@@ -355,3 +365,7 @@ async def test_a_port_in_use_is_a_clear_error() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(CannotListen, match=rf"port {port} .* in use"):
             await Server(Settings(port=port)).start()
+        server = Server(Settings(port=0, audiosocket_port=port))
+        with pytest.raises(CannotListen, match="--audiosocket-port"):
+            await server.start()
+        await server.stop()
