@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
+from enum import IntEnum
 
 from pipeline.events import PeerGone
 from web.phone.bridge import PhoneFrontEnd
@@ -28,13 +29,22 @@ from web.phone.wire import (
     Stopped,
 )
 
-HANG_UP, UUID, DTMF, AUDIO, ERROR = 0x00, 0x01, 0x03, 0x10, 0xFF
+
+class Kind(IntEnum):
+    """A packet's type."""
+
+    HANG_UP = 0x00
+    UUID = 0x01
+    DTMF = 0x03
+    AUDIO = 0x10  # 16-bit linear at 8 kHz
+    ERROR = 0xFF
+
+
 _HEADER = 3
 _LINEAR = Encoding("l16", 8000)
-_MARK, _CLEAR, _PAUSE, _RESUME = "mark", "clear", "pause", "resume"
 
 
-def packet(kind: int, payload: bytes = b"") -> bytes:
+def packet(kind: Kind, payload: bytes = b"") -> bytes:
     """One packet; the payload has at most 65535 bytes."""
     return bytes([kind]) + len(payload).to_bytes(2, "big") + payload
 
@@ -50,35 +60,35 @@ class AudioSocket(Carrier):
             return Played(message)
         kind, payload = message[0], message[_HEADER:]
         match kind:
-            case 0x01:
+            case Kind.UUID:
                 return _start(payload)
-            case 0x10:
+            case Kind.AUDIO:
                 return Heard(payload)
-            case 0x03:
+            case Kind.DTMF:
                 return Pressed(payload.decode("ascii", "replace"))
-            case 0x00:
+            case Kind.HANG_UP:
                 return Stopped()
-            case 0xFF:
+            case Kind.ERROR:
                 return Problem(f"error {payload.hex()}")
         return None
 
     def audio(self, frame: bytes) -> Message:
-        return packet(AUDIO, frame)
+        return packet(Kind.AUDIO, frame)
 
     def mark(self, name: str) -> list[Message]:
-        return [f"{_MARK} {name}"]
+        return [f"mark {name}"]
 
     def clear(self) -> list[Message]:
-        return [_CLEAR]
+        return ["clear"]
 
     def pause(self) -> list[Message]:
-        return [_PAUSE]
+        return ["pause"]
 
     def resume(self) -> list[Message]:
-        return [_RESUME]
+        return ["resume"]
 
     def hang_up(self) -> list[Message]:
-        return [packet(HANG_UP)]
+        return [packet(Kind.HANG_UP)]
 
 
 def _start(payload: bytes) -> Started:
@@ -127,7 +137,7 @@ class AudioSocketLine:
             raise PeerGone("the connection is closed")
         if isinstance(message, str):
             self._control(message)
-        elif message[0] == AUDIO:
+        elif message[0] == Kind.AUDIO:
             self._player.put(message)
         else:
             await self._write(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlsplit
 from xml.sax.saxutils import escape, quoteattr
 
 _XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -101,7 +101,3 @@ def asterisk_configuration(url: str, parameters: Mapping[str, str]) -> str:
         f"exten = _X.,1,Dial(WebSocket/rejoinder/c(ulaw)f(json)v({options}))\n"
         " same = n,Hangup()\n"
     )
-
-
-def with_query(url: str, parameters: Mapping[str, str]) -> str:
-    return f"{url}?{urlencode(parameters)}" if parameters else url
