@@ -34,7 +34,6 @@ INSTRUCTION_SETS = (
 )
 TEST_PROGRAMS = {
     "chromium": "chromium",
-    "chromedriver": "chromium-driver",
     "espeak-ng": "espeak-ng",
     "sox": "sox",
 }
