@@ -12,7 +12,8 @@ import argparse
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -143,37 +144,97 @@ def second_turn(model: LanguageModel) -> dict[str, int]:
     }
 
 
-def bench(model: str, *, threads: int, quick: bool, draft_model: str | None) -> dict[str, Any]:
-    path = catalogue.path(MODELS[model])
-    cache = catalogue.converted()
-    figures: dict[str, Any] = {"model": MODELS[model], "threads": threads, **machine()}
-    figures |= _passes(path, threads)
-    full = LanguageModel.load(path, threads=threads, context=CONTEXT, cache=cache)
-    full.warm_up()
-    plain = _with(full, ())
-    players: dict[str, Player] = {"rejoinder": Rejoinder(full), "plain": Rejoinder(plain)}
-    try:
-        players["llama.cpp"] = LlamaCppPlayer(path, full, threads, CONTEXT)
-    except ImportError:
-        print("llama.cpp is left out: pip install llama-cpp-python", file=sys.stderr)
-    figures |= _speeds(players, quick)
-    figures |= second_turn(full)
-    drafters = {name: _with(full, (name,)) for name in ("phrase", "suffix", "lookup")} | {"all": full}
-    prompts, tokens = (20, 64) if quick else (200, 128)
-    figures["different_ids"] = different_ids(drafters, plain, prompts, tokens)
-    figures["different_bits"] = different_bits(full, 256 if quick else 1024)
-    if draft_model is not None:
-        figures |= _draft_model(path, catalogue.path(MODELS[draft_model]), plain, threads, cache)
-    if not quick:
-        figures |= _fidelity(path, threads) | _transformers(path, full, threads)
-    return figures
+@dataclass(frozen=True)
+class Bench:
+    """One run's set-up: the models are loaded once and every part measures with them."""
+
+    path: Path
+    threads: int
+    quick: bool
+    draft: Path | None
+    full: LanguageModel
+    plain: LanguageModel
+
+    @classmethod
+    def load(cls, model: str, *, threads: int, quick: bool, draft_model: str | None) -> Bench:
+        path = catalogue.path(MODELS[model])
+        full = LanguageModel.load(path, threads=threads, context=CONTEXT, cache=catalogue.converted())
+        full.warm_up()
+        draft = catalogue.path(MODELS[draft_model]) if draft_model else None
+        return cls(path, threads, quick, draft, full, _with(full, ()))
+
+    def passes(self) -> dict[str, Any]:
+        """What a pass costs, beside llama.cpp's."""
+        measured = bench_passes(self.path, threads=self.threads, repeats=9)
+        ratios: dict[str, Any] = {name: value for name, value in measured.items() if "_over_" in name}
+        return {**measured["rejoinder"], **ratios}
+
+    def speed(self) -> dict[str, Any]:
+        """Tokens a second and first sentences by kind of prompt, all contestants in turns."""
+        players: dict[str, Player] = {"rejoinder": Rejoinder(self.full), "plain": Rejoinder(self.plain)}
+        try:
+            players["llama.cpp"] = LlamaCppPlayer(self.path, self.full, self.threads, CONTEXT)
+        except ImportError:
+            print("llama.cpp is left out: pip install llama-cpp-python", file=sys.stderr)
+        return _speeds(players, self.quick) | second_turn(self.full)
+
+    def exactness(self) -> dict[str, Any]:
+        """Tokens and bits that differ. Both must be none."""
+        one_by_one = {name: _with(self.full, (name,)) for name in ("phrase", "suffix", "lookup")}
+        prompts, tokens = (20, 64) if self.quick else (200, 128)
+        return {
+            "different_ids": different_ids(one_by_one | {"all": self.full}, self.plain, prompts, tokens),
+            "different_bits": different_bits(self.full, 256 if self.quick else 1024),
+        }
+
+    def draft_model(self) -> dict[str, Any]:
+        """Open chat with a draft model alone, gate on, against plain decoding."""
+        if self.draft is None:
+            return {}
+        drafted = LanguageModel.load(
+            self.path,
+            threads=self.threads,
+            context=CONTEXT,
+            cache=catalogue.converted(),
+            drafters=(),
+            draft_model=self.draft,
+        )
+        drafted.warm_up()
+        players: dict[str, Player] = {"draft model": Rejoinder(drafted), "plain": Rejoinder(self.plain)}
+        tally = single_turns(players, CHAT[: 3 if self.quick else None], Sampling(max_tokens=64))
+        return {
+            "draft_model_over_plain": tally.rate("draft model") / tally.rate("plain"),
+            "draft_model_tokens_per_pass": tally.tokens_per_pass("draft model"),
+        }
+
+    def fidelity(self) -> dict[str, Any]:
+        """Divergence from float32 of the same file."""
+        from bench.llm_fidelity import bench_fidelity
+
+        measured = bench_fidelity(self.path, threads=self.threads)
+        return {name: value for name, value in measured.items() if name != "model"}
+
+    def transformers(self) -> dict[str, Any]:
+        """Read-backs against Hugging Face `generate` with its own prompt lookup."""
+        try:
+            peer = TransformersPlayer(self.path, self.full, self.threads)
+        except ImportError as missing:
+            print(f"transformers is left out: pip install {missing.name}", file=sys.stderr)
+            return {}
+        players: dict[str, Player] = {"rejoinder": Rejoinder(self.full), "transformers": peer}
+        tally = single_turns(players, ECHO["read_back"][:4], Sampling(max_tokens=48))
+        return {"echo_over_transformers": tally.rate("rejoinder") / tally.rate("transformers")}
 
 
-def _passes(path: Path, threads: int) -> dict[str, Any]:
-    measured = bench_passes(path, threads=threads, repeats=9)
-    ours = measured["rejoinder"]
-    ratios: dict[str, Any] = {name: value for name, value in measured.items() if "_over_" in name}
-    return {**ours, **ratios}
+PARTS: dict[str, Callable[[Bench], dict[str, Any]]] = {
+    "passes": Bench.passes,
+    "speed": Bench.speed,
+    "exactness": Bench.exactness,
+    "draft_model": Bench.draft_model,
+    "fidelity": Bench.fidelity,
+    "transformers": Bench.transformers,
+}
+NOT_QUICK = {"fidelity", "transformers"}
 
 
 def _speeds(players: dict[str, Player], quick: bool) -> dict[str, Any]:
@@ -210,37 +271,6 @@ def _speeds(players: dict[str, Player], quick: bool) -> dict[str, Any]:
     return figures
 
 
-def _draft_model(path: Path, draft: Path, plain: LanguageModel, threads: int, cache: Path) -> dict[str, Any]:
-    """Open chat with a draft model alone, gate on, against plain decoding."""
-    drafted = LanguageModel.load(
-        path, threads=threads, context=CONTEXT, cache=cache, drafters=(), draft_model=draft
-    )
-    drafted.warm_up()
-    players: dict[str, Player] = {"draft model": Rejoinder(drafted), "plain": Rejoinder(plain)}
-    tally = single_turns(players, CHAT, Sampling(max_tokens=64))
-    return {
-        "draft_model_over_plain": tally.rate("draft model") / tally.rate("plain"),
-        "draft_model_tokens_per_pass": tally.tokens_per_pass("draft model"),
-    }
-
-
-def _fidelity(path: Path, threads: int) -> dict[str, Any]:
-    from bench.llm_fidelity import bench_fidelity
-
-    return dict(bench_fidelity(path, threads=threads))
-
-
-def _transformers(path: Path, full: LanguageModel, threads: int) -> dict[str, Any]:
-    try:
-        peer = TransformersPlayer(path, full, threads)
-    except ImportError as missing:
-        print(f"transformers is left out: pip install {missing.name}", file=sys.stderr)
-        return {}
-    players: dict[str, Player] = {"rejoinder": Rejoinder(full), "transformers": peer}
-    tally = single_turns(players, ECHO["read_back"][:4], Sampling(max_tokens=48))
-    return {"echo_over_transformers": tally.rate("rejoinder") / tally.rate("transformers")}
-
-
 def _with(model: LanguageModel, drafters: tuple[str, ...]) -> LanguageModel:
     """The same weights and measured costs with other drafters."""
     other = LanguageModel(model.target, model.tokenizer, drafters=drafters)
@@ -266,11 +296,17 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--draft-model", choices=MODELS, default=None)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--parts", choices=PARTS, nargs="+", help="only these")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    figures = bench(
+    parts = options.parts or [name for name in PARTS if not (options.quick and name in NOT_QUICK)]
+    bench = Bench.load(
         options.model, threads=options.threads, quick=options.quick, draft_model=options.draft_model
     )
+    figures: dict[str, Any] = {"model": MODELS[options.model], "threads": options.threads, **machine()}
+    for part in parts:
+        print(f"measuring {part}", file=sys.stderr)
+        figures |= PARTS[part](bench)
     show("Language stage", figures, as_json=options.json, goals=GOALS)
 
 

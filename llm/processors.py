@@ -18,6 +18,9 @@ from llm.sampling import Sampling
 
 LogitsRow = npt.NDArray[np.float32]
 
+_LIKELY = 1e-4
+"""Tokens with at least this share of the best one's probability."""
+
 
 class BrokenLogits(ArithmeticError):
     """A row of logits has no finite best token: the language model's weights or arithmetic are broken."""
@@ -130,14 +133,23 @@ def _filtered(law: Law, sampling: Sampling) -> Law:
     if 0 < sampling.top_k < len(law.ids):
         law = _kept(law, law.scores >= np.partition(law.scores, -sampling.top_k)[-sampling.top_k])
     if sampling.top_p < 1.0:
-        order = np.argsort(-law.scores, kind="stable")
-        mass_before = np.cumsum(law.probabilities()[order])
-        mass_before = np.concatenate(([0.0], mass_before[:-1]))
-        chosen = np.zeros(len(order), bool)
-        chosen[order[mass_before < sampling.top_p]] = True
-        law = _kept(law, chosen)
+        law = _nucleus(law, sampling.top_p)
     return law
 
 
-def _kept(law: Law, chosen: npt.NDArray[np.bool_]) -> Law:
+def _nucleus(law: Law, top_p: float) -> Law:
+    """The fewest most likely tokens that together have at least `top_p`."""
+    weights = np.exp(law.scores - law.scores.max())
+    wanted = top_p * weights.sum()
+    likely = np.flatnonzero(weights >= _LIKELY)
+    if weights[likely].sum() < wanted:
+        likely = np.arange(len(weights))
+    # Only the likely ones are sorted: a vocabulary has a hundred thousand of the others.
+    order = likely[np.argsort(-weights[likely], kind="stable")]
+    mass = np.cumsum(weights[order])
+    fewest = 1 + int(np.searchsorted(mass, wanted))
+    return _kept(law, np.sort(order[:fewest]))
+
+
+def _kept(law: Law, chosen: npt.NDArray[np.bool_] | Ids) -> Law:
     return Law(law.ids[chosen], law.scores[chosen])
