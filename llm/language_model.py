@@ -11,6 +11,7 @@ from typing import Self
 from llm.cache import CallCache, Turnstile
 from llm.conversation import Conversation
 from llm.drafters.base import Drafter
+from llm.drafters.heads import Medusa, MedusaHeads, heads_for, seconds_per_token
 from llm.drafters.lookup import PromptLookup
 from llm.drafters.memory import Memories
 from llm.drafters.model import DraftModel, ModelDrafter, check_vocabularies
@@ -62,6 +63,7 @@ class LanguageModel:
         *,
         drafters: Sequence[str] = FREE_DRAFTERS,
         draft_model: Target | None = None,
+        heads: MedusaHeads | None = None,
         clock: Callable[[], float] = time.perf_counter,
         verification: Verification = "coupled",
     ) -> None:
@@ -80,6 +82,7 @@ class LanguageModel:
         self.pass_costs = PassCosts(_UNMEASURED_COSTS)
         self.margin = 0.0 if target.exact_rows else target.margin
         self._drafters = tuple(drafters)
+        self._heads = None if heads is None else heads_for(target, heads)
         self._draft_model = None if draft_model is None else DraftModel.measured(draft_model, clock)
         self._memories = Memories()
         self._passes = Turnstile()
@@ -93,13 +96,16 @@ class LanguageModel:
         context: int = 4096,
         drafters: Sequence[str] = FREE_DRAFTERS,
         draft_model: Path | None = None,
+        heads: Path | None = None,
         cache: Path | None = None,
         clock: Callable[[], float] = time.perf_counter,
         verification: Verification = "coupled",
     ) -> Self:
         """Load a GGUF file or a Hugging Face folder. Converted files go to `cache`.
 
-        Raises `CheckpointError`, `TokenizerError` or `IncompatibleVocabulary`, each saying what to do.
+        `draft_model` is a smaller model of the same vocabulary, `heads` a file of Medusa heads trained on
+        this one. Raises `CheckpointError`, `TokenizerError`, `IncompatibleVocabulary` or `HeadsError`, each
+        saying what to do.
         """
         from llm.targets.load import load_target
 
@@ -110,7 +116,13 @@ class LanguageModel:
             small = load_target(draft_model, threads=threads, context=context, cache=cache)
         target = load_target(path, threads=threads, context=context, cache=cache)
         return cls(
-            target, tokenizer, drafters=drafters, draft_model=small, clock=clock, verification=verification
+            target,
+            tokenizer,
+            drafters=drafters,
+            draft_model=small,
+            heads=None if heads is None else MedusaHeads.load(heads),
+            clock=clock,
+            verification=verification,
         )
 
     def open(self, *, tenant: str = "") -> Conversation:
@@ -122,10 +134,13 @@ class LanguageModel:
             "suffix": lambda: SuffixStore(memory, self.tokenizer.bare),
             "lookup": lambda: PromptLookup(self.tokenizer.bare),
         }
+        cache = CallCache(self.target.open(), self._passes)
         drafters = [makers[name]() for name in self._drafters]
+        if self._heads is not None:
+            drafters.append(Medusa(self._heads, cache, seconds_per_token(self._heads, self.clock)))
         if self._draft_model is not None:
             drafters.append(ModelDrafter(self._draft_model, self._passes))
-        return Conversation(self, CallCache(self.target.open(), self._passes), drafters)
+        return Conversation(self, cache, drafters)
 
     def warm_up(self) -> None:
         """Measure what a pass costs at each width, so that the gate knows what a drafted token costs here."""

@@ -139,6 +139,25 @@ def seconds_per_token(heads: MedusaHeads, clock: Callable[[], float] = time.perf
     return max(quickest / len(heads.heads), 1e-9)
 
 
+def heads_for(target: Target, heads: MedusaHeads) -> MedusaHeads:
+    """The heads, if they fit the target. Raises `HeadsError` saying why they do not."""
+    if heads.vocabulary > target.vocabulary:
+        raise HeadsError(
+            f"the heads draft from {heads.vocabulary} tokens, {target.name} knows {target.vocabulary}"
+        )
+    cache = target.open()
+    try:
+        if not isinstance(cache, HiddenCache):
+            raise HeadsError(f"{target.name} does not hand out hidden states, which heads need")
+        cache.extend([0], 1)
+        size = cache.hidden(1).shape[1]
+    finally:
+        cache.close()
+    if size != heads.hidden:
+        raise HeadsError(f"the heads see {heads.hidden} numbers, {target.name}'s hidden state has {size}")
+    return heads
+
+
 def hidden_states(target: Target, texts: Iterable[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
     """Hidden states [n, hidden] of id sequences and, for each, the ids that follow: the food of training.
 

@@ -15,8 +15,10 @@ from llm.cache import CallCache, Turnstile
 from llm.drafters.heads import HeadsError, Medusa, MedusaHeads, seconds_per_token, train_heads
 from llm.engine import Generation
 from llm.gate import Gate, PassCosts
+from llm.language_model import LanguageModel
 from llm.sampling import Sampling
 from tests.llm.harness import generation
+from tests.llm.test_explain import WordTokenizer
 from tests.llm.toys import ToyCache, ToyTarget, random_rows
 
 VOCABULARY, HIDDEN = 12, 48
@@ -115,6 +117,17 @@ def test_training_needs_hidden_states_and_text() -> None:
         train_heads(plain, [(1, 2, 3, 4, 5, 6, 7, 8)])
     with pytest.raises(HeadsError, match="no text is longer"):
         train_heads(target(), [(1, 2)])
+
+
+def test_heads_that_do_not_fit_are_told() -> None:
+    def model(toy: ToyTarget, made: MedusaHeads) -> LanguageModel:
+        return LanguageModel(toy, WordTokenizer(), heads=made)
+
+    rows = random_rows(100)
+    with pytest.raises(HeadsError, match=r"101 tokens.* 100"):
+        model(HiddenToy(rows, 100), MedusaHeads(2, HIDDEN, 101))
+    with pytest.raises(HeadsError, match="does not hand out hidden states"):
+        model(ToyTarget(rows, 100), MedusaHeads(2, HIDDEN, 100))
 
 
 def test_hidden_states_are_those_of_the_last_pass() -> None:
