@@ -33,6 +33,7 @@ LONG_WINDOW = 6.0  # a longer window gives up its settled part
 KEPT_CONTEXT = 1.5  # of settled speech that stays in the window
 LONGEST_WINDOW = 24.0  # nothing settled by then: the oldest part is settled or dropped anyway
 LEAD_IN = 0.3  # seconds kept before the first voice
+PIECE = 8.0  # seconds: more audio than this at once is heard piece by piece
 
 STEP_SECONDS = 0.5  # of new audio make a pass worth while
 LOAD = 0.4  # the share of the time that passes may take
@@ -160,10 +161,8 @@ class Utterance:
     def step(self, cancelled: Cancelled) -> Partial:
         """One pass over the window, or none where nothing was said since the last; none when cancelled."""
         with self._passing:
-            self._take()
-            if self._unheard() and not cancelled():
-                started = self._clock()
-                self._listen()
+            started = self._clock()
+            if self._hear_pending(cancelled):
                 self._commit()
                 self._last_cost = self._clock() - started
             return Partial(tuple(self._committed), "".join(heard.word.text for heard in self._tentative))
@@ -175,31 +174,41 @@ class Utterance:
         may change. Cancelled, it tells what was known.
         """
         with self._passing:
-            self._take()
-            if self._unheard() and not cancelled():
-                self._listen()
+            self._hear_pending(cancelled)
             words = (*self._committed, *(heard.word for heard in self._tentative))
             return Transcript("".join(word.text for word in words).strip(), words, self._window.end)
 
-    def _take(self) -> None:
+    def _hear_pending(self, cancelled: Cancelled) -> bool:
+        """Move what was fed into the window and run a pass if one is needed; says if there was one."""
         with self._feeding:
             pending, self._pending, self._pending_samples = self._pending, [], 0
-        if pending:
-            self._window.append(np.concatenate(pending))
-        voice_start = self._window.voice_start
-        quiet_until = self._window.end if voice_start is None else voice_start
+        audio = np.concatenate(pending) if pending else np.zeros(0, np.float32)
+        piece = round(PIECE * SAMPLE_RATE)
+        for start in range(0, len(audio), piece):
+            self._append(audio[start : start + piece])
+            if start + piece < len(audio) and self._listen(cancelled):
+                self._commit()
+        return self._listen(cancelled)
+
+    def _append(self, audio: Audio) -> None:
+        self._window.append(audio)
         if not self._settled and not self._tentative:
-            self._window.trim(quiet_until - LEAD_IN)
+            voice_start = self._window.voice_start
+            self._window.trim((self._window.end if voice_start is None else voice_start) - LEAD_IN)
 
     def _unheard(self) -> bool:
         return self._window.voice_start is not None and self._window.voice_end > self._heard_to
 
-    def _listen(self) -> None:
-        """One pass: `_tentative` becomes what is heard after the settled words."""
+    def _listen(self, cancelled: Cancelled) -> bool:
+        """One pass if there is voice that none has heard: `_tentative` is what follows the settled words."""
         window = self._window
+        if not self._unheard() or cancelled():
+            return False
         voice_end = window.voice_end - window.start
         forced = _ids(self._settled)
         encoded = self._whisper.encode(window.features(PADDING))
+        if cancelled():
+            return False
         settled_to = self._settled[-1].word.end - window.start if self._settled else 0.0
         limit = guards.token_limit(voice_end - settled_to)
         ids = guards.spoken(self._whisper.decode(encoded, forced, limit), voice_end)
@@ -213,6 +222,7 @@ class Utterance:
         self._heard_to = max(window.voice_end, window.end)
         if not self._settled and self._made_up(voice_end):
             self._tentative = []
+        return True
 
     def _made_up(self, voice_end: float) -> bool:
         words = [heard.word for heard in self._tentative]
