@@ -91,18 +91,23 @@ def single_turns(players: dict[str, Player], prompts: Sequence[str], sampling: S
 
 
 def different_ids(models: dict[str, LanguageModel], plain: LanguageModel, prompts: int, tokens: int) -> int:
-    """Tokens that differ between plain decoding and each set of drafters, greedy and sampled."""
+    """Tokens that differ between plain decoding and each set of drafters, greedy and sampled.
+
+    Each is also handed the last answer as if it were an earlier revision's: mostly wrong, at times right.
+    """
     different = 0
     texts = [*QUESTIONS, *CHAT, *(p for group in ECHO.values() for p in group)]
     players = {name: Rejoinder(model) for name, model in models.items()}
     reference = Rejoinder(plain)
+    expected: tuple[int, ...] = ()
     for number in range(prompts):
         messages = [persona(), Message("user", texts[number % len(texts)])]
         temperature = 0.0 if number % 2 == 0 else 0.8
         sampling = Sampling(temperature=temperature, top_p=0.95, max_tokens=tokens, seed=number)
+        previous = expected if number % 4 else reference.answer(messages, sampling).ids
         expected = reference.answer(messages, sampling).ids
         for player in players.values():
-            ids = player.answer(messages, sampling).ids
+            ids = player.answer(messages, sampling, draft=previous).ids
             different += abs(len(ids) - len(expected))
             different += sum(a != b for a, b in zip(ids, expected, strict=False))
     return different

@@ -54,9 +54,9 @@ class Rejoinder:
         self._call.close()
         self._call = self._model.open()
 
-    def answer(self, messages: Sequence[Message], sampling: Sampling) -> Answer:
+    def answer(self, messages: Sequence[Message], sampling: Sampling, draft: Sequence[int] = ()) -> Answer:
         before = time.perf_counter()
-        for event in self._call.reply(messages, sampling, cancelled=lambda: False):
+        for event in self._call.reply(messages, sampling, draft=draft, cancelled=lambda: False):
             if isinstance(event, Finished):
                 stats = event.stats
                 end = time.perf_counter() - before

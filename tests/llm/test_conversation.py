@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -186,24 +187,32 @@ def test_calls_side_by_side_answer_as_they_would_alone() -> None:
     assert [together[i] for i in range(len(prompts))] == alone
 
 
+class Queue(deque[threading.Event]):
+    """Says when somebody has joined it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.joined = threading.Semaphore(0)
+
+    def append(self, turn: threading.Event) -> None:
+        super().append(turn)
+        self.joined.release()
+
+
 def test_calls_get_their_passes_in_the_order_they_asked() -> None:
     turnstile = Turnstile()
+    turnstile._waiting = queue = Queue()
     order: list[int] = []
-    ready = [threading.Event() for _ in range(5)]
 
     def wait(i: int) -> None:
-        ready[i].set()
         with turnstile.held():
             order.append(i)
 
-    threads = []
+    threads = [threading.Thread(target=wait, args=(i,)) for i in range(5)]
     with turnstile.held():
-        for i in range(5):
-            threads.append(threading.Thread(target=wait, args=(i,)))
-            threads[-1].start()
-            ready[i].wait()
-            while len(turnstile._waiting) <= i:  # it has asked, or is about to
-                pass
+        for thread in threads:
+            thread.start()
+            queue.joined.acquire()
     for thread in threads:
         thread.join()
     assert order == list(range(5))
