@@ -2,8 +2,9 @@
 
 A hold is a pause put into the gap between two words of a whole sentence, so that the melody before it is
 that of a sentence that goes on; an end is a sentence's true end. Gaps are found by aligning the words with
-the audio. How long the holds last follows what is known of hesitations in spoken English: 55.6 % outlast 300
-ms of silence, 21.7 % 600, 10 % 1,000 and 5 % 1,600 (the voice-activity row of LiveKit's eot-bench).
+the audio. A hold may last as long as hesitations in spoken English do: 55.6 % outlast 300 ms of silence,
+21.7 % 600, 10 % 1,000 and 5 % 1,600 (the voice-activity row of LiveKit's eot-bench), so each place is
+weighed with all lengths and not with one drawn by chance.
 """
 
 from __future__ import annotations
@@ -16,22 +17,24 @@ import numpy as np
 
 from asr.whisper import FRAMES_PER_SECOND, Whisper
 from bench.questions import RATE
-from bench.utterances import Spoken, silence
+from bench.utterances import Spoken, silence, voiced
 from pipeline.events import Audio
 
 HISS = 10 ** (-62 / 20)  # a line is never quite silent
-_SECONDS = (0.1, 0.3, 0.6, 1.0, 1.6, 2.6)
-_OUTLAST = (1.0, 0.556, 0.217, 0.10, 0.05, 0.005)
+WORDS_A_HOLD = 3
+_MS = (100.0, 300.0, 600.0, 1000.0, 1600.0, 2600.0)
+_OUTLAST = (1.0, 0.556, 0.217, 0.10, 0.05, 0.01)
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """`audio`: what was said before it, ending with the voice. `seconds` is None for the end of a turn."""
+    """`audio`: what was said before, ending with the voice; `said`: its words. `held`: the caller goes on."""
 
     speaker: str
     sentence: str
+    said: str
     audio: Audio
-    seconds: float | None
+    held: bool
 
     def after(self, seconds: float) -> Audio:
         """The turn's audio after so much of the pause, with the line's hiss."""
@@ -40,33 +43,26 @@ class Pause:
         return (audio + hiss).astype(np.float32)
 
 
+def outlasting(milliseconds: float) -> float:
+    """The share of hesitations that outlast so much silence, interpolated on logarithmic scales."""
+    length = np.log(max(milliseconds, 1.0))
+    return float(np.exp(np.interp(length, np.log(_MS), np.log(_OUTLAST))))
+
+
 def pauses(whisper: Whisper, utterances: Sequence[Spoken]) -> list[Pause]:
-    """Every utterance's end, and one hold for each five words or so."""
-    random = np.random.default_rng(11)
-    held = [(utterance, cut) for utterance in utterances for cut in _cuts(whisper, utterance, random)]
-    ranks = random.permutation(len(held))
-    holds = [
-        Pause(u.speaker, u.text, u.audio[:cut], _seconds((rank + 0.5) / len(held)))
-        for (u, cut), rank in zip(held, ranks, strict=True)
-    ]
-    return holds + [Pause(u.speaker, u.text, u.audio, None) for u in utterances]
+    """Every utterance's end, and a hold after each third word."""
+    return [pause for utterance in utterances for pause in _pauses(whisper, utterance)]
 
 
-def _seconds(share: float) -> float:
-    """The length that this share of the holds outlasts, interpolated on a logarithmic scale."""
-    return float(np.exp(np.interp(-share, [-s for s in _OUTLAST], np.log(_SECONDS))))
-
-
-def _cuts(whisper: Whisper, utterance: Spoken, random: np.random.Generator) -> Iterator[int]:
-    """Samples at which to put a pause: the quietest places between two words away from the ends."""
-    gaps = _gaps(whisper, utterance)[1:-1]
-    if not gaps:
-        return
-    for gap in random.choice(len(gaps), size=min(len(gaps), max(1, len(gaps) // 5)), replace=False):
-        start, end = (round(seconds * RATE) for seconds in gaps[gap])
-        around = np.arange(max(start - 800, 0), min(end + 800, len(utterance.audio)))
-        levels = np.convolve(np.square(utterance.audio), np.ones(160) / 160, mode="same")
-        yield int(around[np.argmin(levels[around])])
+def _pauses(whisper: Whisper, utterance: Spoken) -> Iterator[Pause]:
+    speaker, text, audio = utterance.speaker, utterance.text, utterance.audio
+    words = text.split()
+    for count, (start, end) in list(enumerate(_gaps(whisper, utterance), 1))[1:-1:WORDS_A_HOLD]:
+        around = slice(max(round(start * RATE) - 800, 0), round(end * RATE) + 800)
+        levels = np.convolve(np.square(audio[around]), np.ones(160) / 160, mode="same")
+        before = audio[: around.start + int(np.argmin(levels))]
+        yield Pause(speaker, text, " ".join(words[:count]), voiced(before, utterance.room_db), held=True)
+    yield Pause(speaker, text, text, audio, held=False)
 
 
 def _gaps(whisper: Whisper, utterance: Spoken) -> list[tuple[float, float]]:
@@ -75,8 +71,8 @@ def _gaps(whisper: Whisper, utterance: Spoken) -> list[tuple[float, float]]:
     ids = whisper.ids(f" {utterance.text}")
     frames = round(len(utterance.audio) / RATE * FRAMES_PER_SECOND)
     tokens = whisper.align(whisper.encode(rows), ids, frames)
-    ends, first = [], 0
+    spans, first = [], 0
     for _, count in whisper.words(ids):
-        ends.append((tokens[first].start, tokens[first + count - 1].end))
+        spans.append((tokens[first].start, tokens[first + count - 1].end))
         first += count
-    return [(before[1], after[0]) for before, after in pairwise(ends)]
+    return [(before[1], after[0]) for before, after in pairwise(spans)]

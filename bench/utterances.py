@@ -15,6 +15,9 @@ from pipeline.events import Audio
 RECORDINGS = Path("/usr/share/pocketsphinx/test/data")
 INSTALL = "recordings of people are left out: apt-get install pocketsphinx-testdata"
 
+VOICE_DB = 45.0  # a synthetic voice's silence under its loudest
+ROOM_DB = 26.0  # the reader's, in the noisiest of the recordings
+
 SENTENCES = (
     "What time do you open on Saturday?",
     "I'd like to book an appointment for next Tuesday afternoon, if you have anything left.",
@@ -42,6 +45,8 @@ class Spoken:
     speaker: str
     text: str
     audio: Audio
+    room_db: float = VOICE_DB
+    """How far what is no voice lies under its loudest."""
 
 
 def recorded() -> list[Spoken]:
@@ -50,22 +55,23 @@ def recorded() -> list[Spoken]:
     if not folder.is_dir():
         return []
     lines = re.findall(r"<s> (.*?) </s> \((.*?)\)", (folder / "transcription").read_text())
-    return [
-        Spoken("person", text, soundfile.read(folder / f"{name}.wav", dtype="float32")[0])
-        for text, name in lines
-    ]
+    found = []
+    for text, name in lines:
+        audio, _ = soundfile.read(folder / f"{name}.wav", dtype="float32")
+        found.append(Spoken("person", text, voiced(audio, ROOM_DB), ROOM_DB))
+    return found
 
 
 def spoken(speaker: str, sentences: tuple[str, ...] = SENTENCES) -> list[Spoken]:
     """The sentences in a caller's voice."""
     voice = caller_voice(speaker)
-    return [Spoken(speaker, text, voiced(speak(voice, text))) for text in sentences]
+    return [Spoken(speaker, text, voiced(speak(voice, text), VOICE_DB)) for text in sentences]
 
 
-def voiced(audio: Audio) -> Audio:
-    """`audio` without what lies 45 dB or more under its loudest 5 ms at either end."""
+def voiced(audio: Audio, room_db: float) -> Audio:
+    """`audio` without what lies so far under its loudest 5 ms at either end."""
     levels = np.sqrt(np.convolve(np.square(audio), np.ones(80) / 80, mode="same"))
-    loud = np.flatnonzero(levels > levels.max() * 10 ** (-45 / 20))
+    loud = np.flatnonzero(levels > levels.max() * 10 ** (-room_db / 20))
     return audio[loud[0] : loud[-1] + 1]
 
 

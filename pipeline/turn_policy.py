@@ -23,7 +23,8 @@ class TurnPolicy:
     min_silence_ms: float = 240.0
     """Before a turn that sounds and reads finished is committed."""
     unsure_silence_ms: float = 800.0
-    """Before a turn is committed that the detector has not judged."""
+    """Before a turn is committed that the detector has not judged, or at least this where the transcript does
+    not end like a sentence."""
     unfinished_silence_ms: float = 1600.0
     """At least this after a tail that cannot end a sentence, or inside a number or an address."""
     max_silence_ms: float = 2400.0
@@ -183,6 +184,8 @@ def required_silence_ms(
     required = _for_probability(policy, probability)
     if _unfinished(transcript, expecting):
         required = max(required, policy.unfinished_silence_ms)
+    elif expecting == "" and not _closed(transcript):
+        required = max(required, policy.unsure_silence_ms)
     # Longer than this caller's pauses, as far as a quick answer can still be quick.
     required = max(required, min(1.1 * longest_pause_ms, policy.unsure_silence_ms))
     return min(max(required, policy.min_silence_ms), policy.max_silence_ms)
@@ -210,6 +213,12 @@ def _unfinished(transcript: str, expecting: Expecting) -> bool:
     if text.endswith((",", "-", "…", "...", ";", ":")):
         return True
     return text.split()[-1].strip(".?!,").lower() in _DANGLING and not text.endswith("?")
+
+
+def _closed(transcript: str) -> bool:
+    """Does it end like a sentence, or in a number, which recognisers often leave without a full stop?"""
+    text = transcript.strip()
+    return not text or text[-1] in ".?!" or text[-1].isdigit()
 
 
 def _is_yes_or_no(transcript: str) -> bool:

@@ -60,6 +60,11 @@ def test_what_was_asked_for_has_to_be_complete(expecting: Expecting, transcript:
     assert (required(transcript, expecting=expecting) == POLICY.min_silence_ms) is over
 
 
+def test_a_tail_without_an_end_mark_is_not_sure() -> None:
+    assert required("I moved here last year") == POLICY.unsure_silence_ms
+    assert required("I moved here last year.") == POLICY.min_silence_ms
+
+
 def test_yes_is_enough_for_a_yes_or_no_question() -> None:
     assert required("Yes, please.", probability=0.1, expecting="yes_no") == POLICY.min_silence_ms
     assert required("Yes, but I would", probability=0.1, expecting="yes_no") > POLICY.unsure_silence_ms
