@@ -31,12 +31,14 @@ from web.phone.hearing import RATE
 GOALS = {
     "wer_minus_wideband": "<= 0.03",
     "voice_wer_minus_clean": "<= 0.01",
+    "silent_after_detection_max_ms": "<= 100",
     "last_sample_p95_ms": "<= 250",
     "heard_text_within_a_word": ">= 0.95",
     "words_lost": "0",
     "words_repeated": "0",
     "speed": ">= 20",
     "drift_ms": "<= 20",
+    "memory_a_turn_bytes": "<= 1000",
     "left_in_queues": "0",
     "refused_by_the_carrier": "0",
 }

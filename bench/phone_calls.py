@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import random
 import time
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from asr.vad import SileroVad
+from asr.vad import SileroVad, VoiceFrame
 from bench.report import percentile
 from llm.language_model import Message, ReplyEvent, Sampling
 from pipeline.events import Audio
@@ -40,26 +41,51 @@ def interruptions(question: Audio, callers: Sequence[Audio], *, quick: bool) -> 
     carrier to the end of the last frame of the agent that was played.
     """
     rng = random.Random(1)
-    vad = SileroVad()
+    vad = NotingVad()
     last: list[float] = []
+    detected: list[float] = []
     off: list[int] = []
     for carrier in CARRIERS:
-        for number in range(3 if quick else 20):
+        for number in range(3 if quick else 12):
             caller = callers[number % len(callers)]
             spoke = rng.uniform(4.0, 7.0)
             scene = _interrupted(carrier, vad, question, caller, spoke, seed=number)
             before = _until_silent(scene.phone.played, spoke)
             last.append((before[-1].at + 0.02 - spoke) * 1000)
+            detected.append((next(at for at in vad.onsets if at > spoke) - spoke) * 1000)
             heard = what_was_heard(scene.voice, before, _sentences(scene))
             really = sum(1 for _, count in heard.words if count)
             off.append(abs(len(scene.service.records[0].heard_text.split()) - really))
     return {
         "interruptions": len(last),
+        "detected_p50_ms": percentile(detected, 50),
+        "detected_p95_ms": percentile(detected, 95),
+        "silent_after_detection_max_ms": round(float(np.subtract(last, detected).max()), 1),
         "last_sample_p50_ms": percentile(last, 50),
         "last_sample_p95_ms": percentile(last, 95),
         "last_sample_max_ms": round(max(last), 1),
         "heard_text_within_a_word": round(sum(words <= 1 for words in off) / len(off), 3),
     }
+
+
+class NotingVad:
+    """The real detector; notes when it found that speech had begun."""
+
+    def __init__(self) -> None:
+        self.onsets: list[float] = []
+        self._silero = SileroVad()
+        self._stream = self._silero.open()
+
+    def open(self) -> NotingVad:
+        self.onsets.clear()
+        self._stream = self._silero.open()
+        return self
+
+    def push(self, audio: Audio) -> list[VoiceFrame]:
+        frames = self._stream.push(audio)
+        if any(frame.onset is not None for frame in frames):
+            self.onsets.append(asyncio.get_running_loop().time())
+        return frames
 
 
 def _until_silent(played: Sequence[PlayedFrame], spoke: float) -> list[PlayedFrame]:
@@ -70,7 +96,7 @@ def _until_silent(played: Sequence[PlayedFrame], spoke: float) -> list[PlayedFra
 
 
 def _interrupted(
-    carrier: str, vad: SileroVad, question: Audio, caller: Audio, spoke: float, seed: int
+    carrier: str, vad: NotingVad, question: Audio, caller: Audio, spoke: float, seed: int
 ) -> PhoneScene:
     asked, end = 0.4 + question.size / _EAR, spoke + caller.size / _EAR
     scene = PhoneScene(
@@ -151,7 +177,7 @@ def long_call(*, quick: bool) -> dict[str, Any]:
         "drift_ms": watch.drift_ms(),
         "left_in_queues": _left(scene),
         "refused_by_the_carrier": len(scene.phone.refused),
-        "memory_growth_kb": _memory_growth_kb(4 if quick else 16),
+        "memory_a_turn_bytes": _memory_a_turn(4 if quick else 16),
     }
 
 
@@ -178,8 +204,11 @@ def _talk(minutes: int, watch: Watch) -> PhoneScene:
     return scene
 
 
-def _memory_growth_kb(minutes: int) -> float:
-    """What the bridge and the pipeline hold, between the second quarter of a call and its last."""
+def _memory_a_turn(minutes: int) -> int:
+    """Bytes that the bridge and the pipeline hold more after each turn, between a call's quarters.
+
+    The words of the turn are among them: the agent remembers the conversation.
+    """
     tracemalloc.start()
     watch = Watch()
     try:
@@ -188,7 +217,8 @@ def _memory_growth_kb(minutes: int) -> float:
         tracemalloc.stop()
     quarter = max(1, len(watch.held) // 4)
     early, late = watch.held[quarter : 2 * quarter], watch.held[-quarter:]
-    return round(float(np.mean(late) - np.mean(early)) / 1024, 1)
+    looks_between = len(watch.held) - 2 * quarter
+    return round(float(np.mean(late) - np.mean(early)) / (looks_between * 60 / _TURN_SECONDS))
 
 
 def _left(scene: PhoneScene) -> int:
@@ -229,8 +259,11 @@ class Watch:
         scene.service.records.clear()
 
     def drift_ms(self) -> float:
-        """How far the service's audio clock moved against the carrier's over the call."""
-        return round(max(self._behind_ms) - min(self._behind_ms), 1)
+        """How far the service's audio clock moved against the carrier's between the call's first quarter and
+        its last; one look is exact to a frame."""
+        quarter = max(1, len(self._behind_ms) // 4)
+        early, late = self._behind_ms[:quarter], self._behind_ms[-quarter:]
+        return round(float(np.mean(late) - np.mean(early)), 1)
 
 
 class CountingVad(LevelVad):
