@@ -100,6 +100,6 @@ async def _act(
         api = api_of(carrier, settings, client, account=account)
         if api is None:
             raise ValueError(
-                f"the settings have no credentials for {carrier!r} (`rejoinder config` shows them)"
+                f"no credentials for {carrier!r}; `rejoinder config` shows them, and Twilio needs --account too"
             )
         await act(api)
