@@ -60,7 +60,7 @@ class Conversation:
         `draft`: the ids of an earlier revision's reply, checked in the pass that reads the end of the prompt.
         `rounds` is filled with every pass as it went. Closing the iterator early, or asking for another
         reply, is a cancellation without the last event. Raises `PromptError`; the iterator raises
-        `BrokenLogits` where the model's arithmetic is broken.
+        `NonFiniteLogits` where the model's arithmetic is broken.
         """
         self._abandon_reply()
         started = self._model.clock()

@@ -15,15 +15,12 @@ import numpy.typing as npt
 
 from llm.noise import RESOLUTION, Ids, Scores
 from llm.sampling import Sampling
+from llm.targets.base import NonFiniteLogits
 
 LogitsRow = npt.NDArray[np.float32]
 
 _LIKELY = 1e-4
 """Tokens with at least this share of the best one's probability."""
-
-
-class BrokenLogits(ArithmeticError):
-    """A row of logits has no finite best token: the language model's weights or arithmetic are broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,7 @@ class Processors:
 
         Order: logit bias, repetition, frequency and presence penalties, bad words, minimum length,
         temperature, min-p, top-k, top-p. Tokens e**-26 times less likely than the best are left out: the
-        noise cannot draw them. Raises `BrokenLogits` where no best token exists.
+        noise cannot draw them. Raises `NonFiniteLogits` where no best token exists.
         """
         logits = self._penalised(row, prefix)
         if self.sampling.temperature == 0.0:
@@ -78,7 +75,7 @@ class Processors:
         scores = logits.astype(np.float64) / self.sampling.temperature
         best = scores.max()
         if not np.isfinite(best):
-            raise BrokenLogits(f"the best of {len(scores)} logits is {best}")
+            raise NonFiniteLogits(f"language model: the best of {len(scores)} logits is {best}")
         ids = np.flatnonzero(scores >= best - RESOLUTION)
         return _filtered(Law(ids, scores[ids]), self.sampling)
 
@@ -119,7 +116,7 @@ class Processors:
 def _greedy(logits: LogitsRow, with_runner_up: bool) -> Law:
     best = int(logits.argmax())  # a NaN wins an argmax, so looking at the winner is enough
     if not np.isfinite(logits[best]):
-        raise BrokenLogits(f"the best of {len(logits)} logits is {logits[best]}")
+        raise NonFiniteLogits(f"language model: the best of {len(logits)} logits is {logits[best]}")
     lead = float("inf")
     if with_runner_up and len(logits) > 1:
         lead = float(logits[best] - np.partition(logits, -2)[-2])

@@ -11,8 +11,8 @@ import pytest
 
 from llm.cache import CallCache, Turnstile
 from llm.language_model import Conversation, Finished, LanguageModel, Message, Sampling
-from llm.processors import BrokenLogits
 from llm.prompt import PromptError
+from llm.targets.base import NonFiniteLogits
 from tests.llm.toys import END, ToyTarget, byte_tokenizer, random_rows
 
 TOKENIZER = byte_tokenizer()
@@ -114,7 +114,7 @@ def test_a_broken_model_is_an_error_and_the_call_can_go_on() -> None:
     messages = [SYSTEM, Message("user", "Hello")]
     before = answer(conversation, messages)
     broken[0] = True
-    with pytest.raises(BrokenLogits):
+    with pytest.raises(NonFiniteLogits):
         answer(conversation, messages)
     broken[0] = False
     assert answer(conversation, messages).ids == before.ids

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm.noise import Purpose, SeededNoise
-from llm.processors import BrokenLogits, Processors
+from llm.processors import Processors
 from llm.sampling import Sampling
+from llm.targets.base import NonFiniteLogits
 
 IDS = np.arange(2000)
 
@@ -96,7 +97,7 @@ def test_bias_bad_words_and_least_length() -> None:
 @pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
 def test_broken_logits_are_an_error(temperature: float, broken: float) -> None:
     row = logits(broken, broken, broken)
-    with pytest.raises(BrokenLogits):
+    with pytest.raises(NonFiniteLogits):
         law(Sampling(temperature=temperature), row)
 
 
