@@ -28,13 +28,17 @@ _OUTLAST = (1.0, 0.556, 0.217, 0.10, 0.05, 0.01)
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """`audio`: what was said before, ending with the voice; `said`: its words. `held`: the caller goes on."""
+    """`audio`: what was said before, ending with the voice; `said`: its words.
+
+    `held`: the caller goes on. `ambiguous`: although the sentence could have ended here.
+    """
 
     speaker: str
     sentence: str
     said: str
     audio: Audio
     held: bool
+    ambiguous: bool = False
 
     def after(self, seconds: float) -> Audio:
         """The turn's audio after so much of the pause, with the line's hiss."""
@@ -61,8 +65,10 @@ def _pauses(whisper: Whisper, utterance: Spoken) -> Iterator[Pause]:
         around = slice(max(round(start * RATE) - 800, 0), round(end * RATE) + 800)
         levels = np.convolve(np.square(audio[around]), np.ones(160) / 160, mode="same")
         before = audio[: around.start + int(np.argmin(levels))]
-        yield Pause(speaker, text, " ".join(words[:count]), voiced(before, utterance.room_db), held=True)
-    yield Pause(speaker, text, text, audio, held=False)
+        said = " ".join(words[:count])
+        ambiguous = count in utterance.possible_ends
+        yield Pause(speaker, text, said, voiced(before, utterance.room_db), True, ambiguous)
+    yield Pause(speaker, text, text, audio, False)
 
 
 def _gaps(whisper: Whisper, utterance: Spoken) -> list[tuple[float, float]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -18,23 +19,24 @@ INSTALL = "recordings of people are left out: apt-get install pocketsphinx-testd
 VOICE_DB = 45.0  # a synthetic voice's silence under its loudest
 ROOM_DB = 26.0  # the reader's, in the noisiest of the recordings
 
+# A bar is where the sentence could have ended: nobody can tell a pause there from the end of a turn.
 SENTENCES = (
-    "What time do you open on Saturday?",
-    "I'd like to book an appointment for next Tuesday afternoon, if you have anything left.",
+    "What time do you open | on Saturday?",
+    "I'd like to book an appointment | for next Tuesday | afternoon, | if you have anything left.",
     "My phone number is five five five, two one seven, nine four three zero.",
-    "Could you tell me whether you accept my insurance, or do I have to pay in advance?",
-    "I have a terrible toothache and I need to see someone today.",
-    "Monday, no, wait, Tuesday at three would be better.",
-    "How long does a check-up usually take when it is the first visit?",
-    "My name is Margaret Thompson and I was there last week with my daughter.",
-    "I need to change the time of my appointment from ten to half past eleven.",
-    "My daughter is six years old and she has never been to a dentist.",
-    "Yes, please.",
-    "No, thank you, that's all.",
-    "Hello, I am calling about the invoice that you sent me yesterday.",
-    "How do I get there by bus from the central station, and where can I wait?",
-    "I moved here in March and I am looking for a new dentist near the library.",
-    "Is it possible to come a little later, because my train does not arrive until nine?",
+    "Could you tell me whether you accept my insurance, | or do I have to pay | in advance?",
+    "I have a terrible toothache | and I need to see someone | today.",
+    "Monday, | no, | wait, | Tuesday | at three would be better.",
+    "How long does a check-up usually take | when it is the first visit?",
+    "My name is Margaret | Thompson | and I was there | last week | with my daughter.",
+    "I need to change the time | of my appointment | from ten to half past eleven.",
+    "My daughter is six | years old | and she has never been to a dentist.",
+    "Yes, | please.",
+    "No, | thank you, | that's all.",
+    "Hello, | I am calling about the invoice | that you sent me | yesterday.",
+    "How do I get there | by bus | from the central station, | and where can I wait?",
+    "I moved here | in March | and I am looking for a new dentist | near the library.",
+    "Is it possible to come | a little later, | because my train does not arrive | until nine?",
 )
 
 
@@ -47,6 +49,8 @@ class Spoken:
     audio: Audio
     room_db: float = VOICE_DB
     """How far what is no voice lies under its loudest."""
+    possible_ends: frozenset[int] = frozenset()
+    """The numbers of words after which the sentence could have ended."""
 
 
 def recorded() -> list[Spoken]:
@@ -65,7 +69,13 @@ def recorded() -> list[Spoken]:
 def spoken(speaker: str, sentences: tuple[str, ...] = SENTENCES) -> list[Spoken]:
     """The sentences in a caller's voice."""
     voice = caller_voice(speaker)
-    return [Spoken(speaker, text, voiced(speak(voice, text), VOICE_DB)) for text in sentences]
+    found = []
+    for sentence in sentences:
+        text = sentence.replace(" |", "")
+        ends = [len(part.split()) for part in accumulate(sentence.split("|"))]
+        audio = voiced(speak(voice, text), VOICE_DB)
+        found.append(Spoken(speaker, text, audio, VOICE_DB, frozenset(ends)))
+    return found
 
 
 def voiced(audio: Audio, room_db: float) -> Audio:

@@ -184,7 +184,7 @@ def required_silence_ms(
     required = _for_probability(policy, probability)
     if _unfinished(transcript, expecting):
         required = max(required, policy.unfinished_silence_ms)
-    elif expecting == "" and not _closed(transcript):
+    elif expecting == "" and _doubtful(transcript):
         required = max(required, policy.unsure_silence_ms)
     # Longer than this caller's pauses, as far as a quick answer can still be quick.
     required = max(required, min(1.1 * longest_pause_ms, policy.unsure_silence_ms))
@@ -215,10 +215,14 @@ def _unfinished(transcript: str, expecting: Expecting) -> bool:
     return text.split()[-1].strip(".?!,").lower() in _DANGLING and not text.endswith("?")
 
 
-def _closed(transcript: str) -> bool:
-    """Does it end like a sentence, or in a number, which recognisers often leave without a full stop?"""
-    text = transcript.strip()
-    return not text or text[-1] in ".?!" or text[-1].isdigit()
+def _doubtful(transcript: str) -> bool:
+    """No end mark (but for numbers, after which recognisers leave it out), a question that ends in a dangling
+    word, or no more than the opening of a sentence ("Could you?", as recognisers write it)."""
+    words = [word.strip(".?!,").lower() for word in transcript.split()]
+    if not words:
+        return False
+    closed = transcript.strip()[-1] in ".?!" or words[-1][-1:].isdigit()
+    return not closed or words[-1] in _DANGLING or (len(words) <= 2 and words[0] in _DANGLING)
 
 
 def _is_yes_or_no(transcript: str) -> bool:
