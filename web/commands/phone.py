@@ -100,6 +100,6 @@ async def _act(
         api = api_of(carrier, settings, client, account=account)
         if api is None:
             raise ValueError(
-                f"no credentials for {carrier!r}; `rejoinder config` shows them, and Twilio needs --account too"
+                f"no credentials for {carrier!r}; see `rejoinder config`, and give Twilio's --account too"
             )
         await act(api)
