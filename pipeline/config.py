@@ -118,7 +118,9 @@ class Settings(BaseSettings):
     twilio_auth_token: SecretStr | None = Field(
         default=None, description="the auth token of a Twilio account"
     )
-    twilio_shared_key: SecretStr | None = Field(default=None, description="a key in the stream's own address")
+    twilio_shared_key: SecretStr | None = Field(
+        default=None, description="the shared key of Twilio accounts that sign with HMAC-SHA256"
+    )
     telnyx_public_key: str = Field(default="", description="Telnyx's public key, in base64")
     telnyx_stream_token: SecretStr | None = Field(default=None, description="the token that Telnyx presents")
     telnyx_api_key: SecretStr | None = Field(default=None, description="the API key of a Telnyx account")

@@ -112,6 +112,8 @@ class Mouth:
         if self._answer is None or self._playout is None or not self._playout.paused:
             return
         self._answer.false_interruptions += 1
+        if not self._holds_playback:
+            self._next_mark_ms = self._playout.played_seconds() * 1000 + _MARK_EVERY_MS
         self._playout.resume(rewind=not self._holds_playback)
         if self._holds_playback:
             self._emit(ResumePlayback(self._answer.turn, self._answer.revision, self._answer.reply.id))

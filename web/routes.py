@@ -88,7 +88,7 @@ class Routes:
         if request.method not in ("GET", "HEAD"):
             message = f"{request.method} is not supported here"
             return respond_text(message, status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
-        upgrade = request.headers.get("Upgrade", "").lower() == "websocket"
+        upgrade = [value.lower() for value in request.headers.get_all("Upgrade")] == ["websocket"]
         if (socket := self._sockets.get(path)) and (upgrade or path not in self._pages):
             return socket.admit(request) or (None if upgrade else _needs_upgrade())
         if (page := self._pages.get(path)) is None:

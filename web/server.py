@@ -110,7 +110,8 @@ class Server:
 
     def _admit_client(self, request: Request) -> Response | None:
         if not self.gate.trusts_origin(request):
-            message = f"a page from {request.headers.get('Origin')} may not call here; see allowed_origins"
+            pages = " and ".join(request.headers.get_all("Origin"))
+            message = f"a page from {pages} may not call here; see allowed_origins"
             return respond_text(message, status=HTTPStatus.FORBIDDEN)
         if not self.gate.knows(request):
             headers = {"WWW-Authenticate": "Bearer"}
