@@ -29,9 +29,9 @@ def load_target(
     device: str = "cpu",
     progress: Callable[[str], None] = lambda message: None,
 ) -> Target:
-    """A target over a `.gguf` file or a Hugging Face folder, `context` cut to what the model was made for.
+    """A target over a `.gguf` file or Hugging Face folder, `context` cut to what the model was made for.
 
-    `backend`: `cpu` is the C++ kernel; `torch` runs without a compiler, exactly on the CPU, in bf16 on another
+    `backend`: `cpu` is the C++ kernel; `torch` needs no compiler, is exact on the CPU and bf16 on another
     `device`; `transformers` takes a folder of any architecture. `auto` is the first of them that can: the
     kernel on the CPU, else torch, and transformers for what neither reads.
 

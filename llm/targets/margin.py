@@ -1,4 +1,4 @@
-"""How far a row's logits move when the same ids are read in other blocks: the margin that verification guards."""
+"""How far a row's logits move when its ids are read in other blocks: the margin that verification guards."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,9 @@ class TransformersTarget:
         self.vocabulary = int(model.config.vocab_size)
         self.context = min(context, int(getattr(model.config, "max_position_embeddings", context)))
         self.threads = threads
+        # Renamed in the middle of transformers 5; the old name is deprecated there, then gone.
+        parameters = inspect.signature(model.forward).parameters
+        self.cache_argument = "cache" if "cache" in parameters else "past_key_values"
         self.margin = calibrate_margin(self)
 
     @property
@@ -80,9 +84,9 @@ class TransformersCache:
             wanted = min(len(block), max(0, rows - (len(ids) - start - len(block))))
             output = target.model(
                 input_ids=torch.tensor([list(block)], device=target.model.device),
-                past_key_values=self._cache,
                 use_cache=True,
                 logits_to_keep=max(wanted, 1),  # 0 would mean all of them
+                **{target.cache_argument: self._cache},
             )
             self._length += len(block)
             if wanted:

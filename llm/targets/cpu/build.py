@@ -59,7 +59,7 @@ def ensure_built(
 
 def _key() -> str:
     digest = hashlib.sha256()
-    for source in sorted(SOURCES.iterdir()):
+    for source in sorted([*SOURCES.glob("*.h"), *SOURCES.glob("*.cpp")]):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     facts = (*FLAGS, _compiler_version(), torch.__version__, sys.version, platform.machine())
     digest.update("\n".join(facts).encode())

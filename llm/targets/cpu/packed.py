@@ -24,9 +24,21 @@ import numpy as np
 import numpy.typing as npt
 from filelock import FileLock
 
-from llm.checkpoints import Checkpoint, CheckpointError, Config, Weight, fingerprint, read_checkpoint
+from llm.checkpoints import (
+    Checkpoint,
+    CheckpointError,
+    Config,
+    UnsupportedCheckpoint,
+    Weight,
+    fingerprint,
+    read_checkpoint,
+)
 from llm.checkpoints.description import MATRICES, VECTORS
 
+GROUP = 32
+"""Inputs that the kernel quantises together: sizes must be multiples of it."""
+
+MAGIC = b"RJPACK"
 ALIGNMENT = 4096
 
 
@@ -65,7 +77,8 @@ def open_packed(
     """Maps a checkpoint's packed form, writing it first if there is none.
 
     Safe for several processes at once: one writes, the others wait. Raises `CheckpointError` when the
-    checkpoint cannot be read or the packed file cannot be written.
+    checkpoint cannot be read or the packed file cannot be written, `UnsupportedCheckpoint` for sizes that the
+    kernel does not cover.
     """
     path = packed_path(checkpoint, kernel, folder)
     if not path.exists():
@@ -81,6 +94,7 @@ def open_packed(
 
 
 def _write(path: Path, checkpoint: Checkpoint, kernel: ModuleType) -> None:
+    _check_sizes(checkpoint.config)
     entries: list[dict[str, Any]] = []
     offset = 0
     for layer, role, source in _sources(checkpoint):
@@ -106,6 +120,12 @@ def _write(path: Path, checkpoint: Checkpoint, kernel: ModuleType) -> None:
     finally:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
+
+
+def _check_sizes(config: Config) -> None:
+    for name in ("hidden", "feed_forward", "head_size"):
+        if getattr(config, name) % GROUP:
+            raise UnsupportedCheckpoint(f"{name} {getattr(config, name)} is not a multiple of {GROUP}")
 
 
 def _sources(checkpoint: Checkpoint) -> Iterator[tuple[int, str, Weight | npt.NDArray[np.float32]]]:
@@ -152,11 +172,9 @@ def _map(path: Path) -> PackedModel:
             mapping.madvise(mmap.MADV_HUGEPAGE)
     with contextlib.suppress(OSError):
         mapping.madvise(mmap.MADV_WILLNEED)
-    length = int.from_bytes(mapping[8:16], "little")
-    header = json.loads(mapping[16 : 16 + length])
+    header, start = _header(path, mapping)
     config = header["config"]
     config["inverse_frequencies"] = tuple(config["inverse_frequencies"])
-    start = _aligned(16 + length)
     arrays = tuple(
         PackedArray(
             entry["layer"],
@@ -174,8 +192,21 @@ def _map(path: Path) -> PackedModel:
     return PackedModel(header["name"], Config(**config), arrays)
 
 
+def _header(path: Path, mapping: mmap.mmap) -> tuple[dict[str, Any], int]:
+    """The header, and where the arrays start; refuses a file that is not whole."""
+    damaged = CheckpointError(f"{path} is damaged; delete it, and it is written anew")
+    length = int.from_bytes(mapping[8:16], "little")
+    start = _aligned(16 + length)
+    if mapping[:6] != MAGIC or start > len(mapping):
+        raise damaged
+    header: dict[str, Any] = json.loads(mapping[16 : 16 + length])
+    if start + max(entry["offset"] + entry["bytes"] for entry in header["arrays"]) > len(mapping):
+        raise damaged
+    return header, start
+
+
 def _magic(version: int) -> bytes:
-    return f"RJPACK{version:02d}".encode()
+    return MAGIC + f"{version:02d}".encode()
 
 
 def _aligned(position: int) -> int:

@@ -9,13 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from llm.checkpoints import Config, UnsupportedCheckpoint
 from llm.targets.base import ContextFull, Logits, NonFiniteLogits
 from llm.targets.cpu.build import ensure_built
 from llm.targets.cpu.packed import PackedModel, open_packed
-
-GROUP = 32
-"""Inputs quantised together: sizes must be multiples of it."""
 
 
 class CpuTarget:
@@ -32,9 +28,8 @@ class CpuTarget:
     ) -> None:
         """`path`: instruction set, one of `kernel.supported_paths()`.
 
-        Raises `UnsupportedCheckpoint` for sizes the kernel does not cover, `ValueError` for bad settings.
+        Raises `ValueError` for settings out of range.
         """
-        _check_sizes(model.config)
         if context < 1 or context > model.config.context:
             raise ValueError(f"context must be 1 to {model.config.context} for {model.name}, not {context}")
         self.name = f"{model.name} ({path})"
@@ -124,12 +119,6 @@ def load_cpu_target(
         context=min(context, model.config.context),
         path=instructions or best,
     )
-
-
-def _check_sizes(config: Config) -> None:
-    for name in ("hidden", "feed_forward", "head_size"):
-        if getattr(config, name) % GROUP:
-            raise UnsupportedCheckpoint(f"{name} {getattr(config, name)} is not a multiple of {GROUP}")
 
 
 def _load(model: PackedModel, kernel: ModuleType, context: int, path: str) -> Any:

@@ -1,8 +1,8 @@
 // Activations of a block of rows, quantised to int8 in groups of 32.
 //
 // A group's scale is its largest magnitude / 127. One scale a row would be too coarse (single inputs of the
-// down projection reach thousands of times the median), and one a tensor would let a row change its neighbours.
-// Beside the integers lie what products need a group's sum for:
+// down projection reach thousands of times the median), and one a tensor would let a row change its
+// neighbours. Beside the integers lie what products need a group's sum for:
 //   * weights are stored unsigned; their offset is taken off by starting the integer sum at -offset * sum,
 //   * a format with minimums takes minimum * (scale * sum) off.
 #pragma once
@@ -26,13 +26,17 @@ public:
 
     const int8_t* quant(int row) const { return quant_.data() + size_t(row) * stride_; }
     const float* scale(int row) const { return scale_.data() + size_t(row) * groups(); }
-    const float* sum(int row) const { return sum_.data() + size_t(row) * groups(); }  // scale times the integers' sum
+    const float* sum(int row) const {
+        return sum_.data() + size_t(row) * groups();
+    }  // scale times the integers' sum
     // -offset times the sum of a group's integers, for offsets 8, 16 and 128
     const int32_t* start(int offset, int row) const {
         return start_.data() + (size_t(row) * kStarts + (offset == 8 ? 0 : offset == 16 ? 1 : 2)) * groups();
     }
     // -32 times the sum of each half of a group
-    const int32_t* half_start(int row) const { return start_.data() + (size_t(row) * kStarts + 3) * groups(); }
+    const int32_t* half_start(int row) const {
+        return start_.data() + (size_t(row) * kStarts + 3) * groups();
+    }
     size_t bytes() const { return quant_.bytes() + scale_.bytes() + sum_.bytes() + start_.bytes(); }
 
     int8_t* quant(int row) { return quant_.data() + size_t(row) * stride_; }

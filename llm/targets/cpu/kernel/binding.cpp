@@ -30,11 +30,13 @@ class ModelBuilder {
 public:
     explicit ModelBuilder(const Shape& shape, const std::string& path)
         : model_(std::make_shared<Model>()), pass_(path_named(path)) {
-        require(std::min({shape.layers, shape.hidden, shape.feed_forward, shape.heads, shape.key_value_heads, shape.head_size,
-                          shape.vocabulary, shape.context}) > 0, "sizes must be positive");
+        require(std::min({shape.layers, shape.hidden, shape.feed_forward, shape.heads, shape.key_value_heads,
+                          shape.head_size, shape.vocabulary, shape.context}) > 0,
+                "sizes must be positive");
         require(shape.heads % shape.key_value_heads == 0, "key-value heads must divide heads");
-        require(shape.hidden % kGroup == 0 && shape.feed_forward % kGroup == 0 && shape.head_size % kGroup == 0,
-                "hidden, feed-forward and head sizes must be multiples of 32");
+        require(
+            shape.hidden % kGroup == 0 && shape.feed_forward % kGroup == 0 && shape.head_size % kGroup == 0,
+            "hidden, feed-forward and head sizes must be multiples of 32");
         model_->shape = shape;
         model_->layers.resize(shape.layers);
     }
@@ -43,7 +45,8 @@ public:
         Matrix& matrix = role == "head" ? model_->head : layer_matrix(layer, role);
         const auto [outputs, inputs] = matrix_shape(role);
         matrix = {format_named(format), outputs, inputs, tiles.data()};
-        require(size_t(tiles.size()) == packed_bytes(matrix.format, outputs, inputs), role + ": packed size is wrong");
+        require(size_t(tiles.size()) == packed_bytes(matrix.format, outputs, inputs),
+                role + ": packed size is wrong");
         keep_.push_back(tiles);
     }
 
@@ -59,14 +62,16 @@ public:
         const BlockShape block = block_shape(model_->embedding_format);
         require(shape.hidden % block.inputs == 0, "embedding rows are not whole blocks");
         model_->embedding_row_bytes = size_t(shape.hidden) / block.inputs * block.bytes;
-        require(size_t(rows.size()) == model_->embedding_row_bytes * shape.vocabulary, "embedding size is wrong");
+        require(size_t(rows.size()) == model_->embedding_row_bytes * shape.vocabulary,
+                "embedding size is wrong");
         model_->embedding = rows.data();
         keep_.push_back(rows);
     }
 
     void set_angles(Floats cosines, Floats sines) {
         const auto expected = py::ssize_t(model_->shape.context) * model_->shape.head_size / 2;
-        require(cosines.size() == expected && sines.size() == expected, "one angle a position and pair is needed");
+        require(cosines.size() == expected && sines.size() == expected,
+                "one angle a position and pair is needed");
         model_->cosines = cosines.data();
         model_->sines = sines.data();
         keep_.push_back(cosines);
@@ -74,10 +79,12 @@ public:
     }
 
     std::unique_ptr<Call> open() const {
-        require(model_->head && model_->embedding && model_->final_norm && model_->cosines, "the model is not complete");
+        require(model_->head && model_->embedding && model_->final_norm && model_->cosines,
+                "the model is not complete");
         for (const Layer& layer : model_->layers)
-            require(layer.query && layer.key && layer.value && layer.attention_output && layer.gate && layer.up &&
-                        layer.down && layer.attention_norm && layer.feed_forward_norm, "a layer is not complete");
+            require(layer.query && layer.key && layer.value && layer.attention_output && layer.gate &&
+                        layer.up && layer.down && layer.attention_norm && layer.feed_forward_norm,
+                    "a layer is not complete");
         return std::make_unique<Call>(model_, pass_);
     }
 
@@ -154,8 +161,10 @@ py::object extend(Call& call, const Ids& ids, int rows, int threads) {
 Bytes pack_matrix(const std::string& name, const Bytes& rows, int outputs, int inputs) {
     const Format format = format_named(name);
     const BlockShape shape = block_shape(format);
-    require(outputs > 0 && inputs > 0 && inputs % std::max(shape.inputs, kGroup) == 0, "rows are not whole blocks");
-    require(size_t(rows.size()) == size_t(outputs) * (inputs / shape.inputs) * shape.bytes, "matrix size is wrong");
+    require(outputs > 0 && inputs > 0 && inputs % std::max(shape.inputs, kGroup) == 0,
+            "rows are not whole blocks");
+    require(size_t(rows.size()) == size_t(outputs) * (inputs / shape.inputs) * shape.bytes,
+            "matrix size is wrong");
     Bytes tiles(py::ssize_t(packed_bytes(format, outputs, inputs)));
     const uint8_t* from = rows.data();
     uint8_t* to = tiles.mutable_data();
@@ -173,13 +182,15 @@ size_t packed_size(const std::string& format, int outputs, int inputs) {
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
     module.attr("LAYOUT_VERSION") = kLayoutVersion;
     module.def("supported_paths", &supported_paths);
-    module.def("pack", &pack_matrix, py::arg("format"), py::arg("rows"), py::arg("outputs"), py::arg("inputs"));
+    module.def("pack", &pack_matrix, py::arg("format"), py::arg("rows"), py::arg("outputs"),
+               py::arg("inputs"));
     module.def("packed_bytes", &packed_size, py::arg("format"), py::arg("outputs"), py::arg("inputs"));
 
     py::class_<Shape>(module, "Shape")
-        .def(py::init([](int layers, int hidden, int feed_forward, int heads, int key_value_heads, int head_size,
-                         int vocabulary, int context, float norm_epsilon) {
-                 return Shape{layers, hidden, feed_forward, heads, key_value_heads, head_size, vocabulary, context, norm_epsilon};
+        .def(py::init([](int layers, int hidden, int feed_forward, int heads, int key_value_heads,
+                         int head_size, int vocabulary, int context, float norm_epsilon) {
+                 return Shape{layers,    hidden,     feed_forward, heads,       key_value_heads,
+                              head_size, vocabulary, context,      norm_epsilon};
              }),
              py::kw_only(), py::arg("layers"), py::arg("hidden"), py::arg("feed_forward"), py::arg("heads"),
              py::arg("key_value_heads"), py::arg("head_size"), py::arg("vocabulary"), py::arg("context"),
@@ -187,10 +198,13 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
 
     py::class_<ModelBuilder>(module, "Model")
         .def(py::init<const Shape&, const std::string&>(), py::arg("shape"), py::arg("path"))
-        .def("set_matrix", &ModelBuilder::set_matrix, py::arg("layer"), py::arg("role"), py::arg("format"), py::arg("tiles").noconvert())
-        .def("set_vector", &ModelBuilder::set_vector, py::arg("layer"), py::arg("role"), py::arg("values").noconvert())
+        .def("set_matrix", &ModelBuilder::set_matrix, py::arg("layer"), py::arg("role"), py::arg("format"),
+             py::arg("tiles").noconvert())
+        .def("set_vector", &ModelBuilder::set_vector, py::arg("layer"), py::arg("role"),
+             py::arg("values").noconvert())
         .def("set_embedding", &ModelBuilder::set_embedding, py::arg("format"), py::arg("rows").noconvert())
-        .def("set_angles", &ModelBuilder::set_angles, py::arg("cosines").noconvert(), py::arg("sines").noconvert())
+        .def("set_angles", &ModelBuilder::set_angles, py::arg("cosines").noconvert(),
+             py::arg("sines").noconvert())
         .def("open", &ModelBuilder::open, py::keep_alive<0, 1>());
 
     py::class_<Call>(module, "Call")

@@ -22,9 +22,7 @@ struct KeyValues {
     int head_size;
 
     // The block of 16 keys that position `at` lies in.
-    float* keys(int at) const {
-        return chunk(at) + size_t(at % kChunkPositions / 16) * 16 * head_size;
-    }
+    float* keys(int at) const { return chunk(at) + size_t(at % kChunkPositions / 16) * 16 * head_size; }
     float* values(int at) const {
         return chunk(at) + size_t(kChunkPositions + at % kChunkPositions) * head_size;
     }

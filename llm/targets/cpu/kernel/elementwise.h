@@ -13,7 +13,8 @@ inline typename V::Floats exponential(typename V::Floats v) {
     auto r = V::minus_mul(v, n, V::floats(0.693359375f));
     r = V::minus_mul(r, n, V::floats(-2.12194440e-4f));
     auto p = V::floats(1.9875691500e-4f);
-    for (float coefficient : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f})
+    for (float coefficient :
+         {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f})
         p = V::mul_add(p, r, V::floats(coefficient));
     return V::times_power_of_2(V::mul_add(V::mul(p, r), r, V::add(r, V::floats(1.f))), n);
 }
@@ -24,7 +25,8 @@ inline void rms_norm(const float* x, const float* weight, int size, float epsilo
     auto squares = V::zero();
     for (int i = 0; i < size; i += 16) squares = V::mul_add(V::load(x + i), V::load(x + i), squares);
     const auto factor = V::floats(1.f / std::sqrt(V::sum(squares) / static_cast<float>(size) + epsilon));
-    for (int i = 0; i < size; i += 16) V::store(out + i, V::mul(V::mul(V::load(x + i), factor), V::load(weight + i)));
+    for (int i = 0; i < size; i += 16)
+        V::store(out + i, V::mul(V::mul(V::load(x + i), factor), V::load(weight + i)));
 }
 
 template <class V>

@@ -97,7 +97,8 @@ void read_q6_k(const uint8_t* bytes, Block& block) {
 }  // namespace
 
 Format format_named(const std::string& name) {
-    static const char* const names[] = {"Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "F16", "BF16", "F32"};
+    static const char* const names[] = {"Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K",
+                                        "Q5_K", "Q6_K", "F16",  "BF16", "F32"};
     for (int i = 0; i < 10; ++i)
         if (name == names[i]) return static_cast<Format>(i);
     throw std::invalid_argument("no weight format is called " + name);
@@ -142,8 +143,8 @@ void dequantise_row(Format format, const uint8_t* row, int inputs, float* weight
         read_block(format, row, block);
         const float d = half_to_float(block.d), m = half_to_float(block.m);
         for (int i = 0; i < shape.inputs; ++i)
-            weights[first + i] = d * block.scale[i / 16] * (block.quant[i] - shape.offset) -
-                                 m * block.minimum[i / kGroup];
+            weights[first + i] =
+                d * block.scale[i / 16] * (block.quant[i] - shape.offset) - m * block.minimum[i / kGroup];
     }
 }
 

@@ -17,8 +17,8 @@ namespace rejoinder {
 
 enum class Format { Q4_0, Q4_1, Q5_0, Q8_0, Q4_K, Q5_K, Q6_K, F16, BF16, F32 };
 
-constexpr int kGroup = 32;       // inputs that share a scale; activations are quantised in the same groups
-constexpr int kMaxBlock = 256;   // inputs of the largest block
+constexpr int kGroup = 32;      // inputs that share a scale; activations are quantised in the same groups
+constexpr int kMaxBlock = 256;  // inputs of the largest block
 
 struct Block {
     uint8_t quant[kMaxBlock];

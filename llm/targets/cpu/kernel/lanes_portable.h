@@ -4,15 +4,22 @@
 
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 
 #include "formats.h"
 
 namespace rejoinder {
 
 struct Portable {
-    struct Bytes { uint8_t at[64]; };
-    struct Ints { int32_t at[16]; };
-    struct Floats { float at[16]; };
+    struct Bytes {
+        uint8_t at[64];
+    };
+    struct Ints {
+        int32_t at[16];
+    };
+    struct Floats {
+        float at[16];
+    };
     static constexpr int kRowsAtOnce = 2;
 
     // ---- bytes
@@ -31,7 +38,8 @@ struct Portable {
     }
     template <int by, int mask>
     static Bytes with_bits(Bytes v, Bytes bits) {
-        for (int i = 0; i < 64; ++i) v.at[i] |= (by >= 0 ? bits.at[i] << (by >= 0 ? by : 0) : bits.at[i] >> (by < 0 ? -by : 0)) & mask;
+        for (int i = 0; i < 64; ++i)
+            v.at[i] |= (by >= 0 ? bits.at[i] << (by >= 0 ? by : 0) : bits.at[i] >> (by < 0 ? -by : 0)) & mask;
         return v;
     }
     static void prefetch(const uint8_t* p) { __builtin_prefetch(p); }
@@ -43,8 +51,8 @@ struct Portable {
     template <int bits>
     static Ints dot4(Ints sum, const Bytes& weights, const int8_t* x) {
         for (int i = 0; i < 16; ++i)
-            sum.at[i] += weights.at[4 * i] * x[0] + weights.at[4 * i + 1] * x[1] + weights.at[4 * i + 2] * x[2] +
-                         weights.at[4 * i + 3] * x[3];
+            sum.at[i] += weights.at[4 * i] * x[0] + weights.at[4 * i + 1] * x[1] +
+                         weights.at[4 * i + 2] * x[2] + weights.at[4 * i + 3] * x[3];
         return sum;
     }
     static int32_t sum(const Ints& v) {
@@ -104,9 +112,6 @@ struct Portable {
     static Floats min(const Floats& a, const Floats& b) {
         return lanes<Floats>([&](int i) { return a.at[i] < b.at[i] ? a.at[i] : b.at[i]; });
     }
-    static Floats abs(const Floats& v) {
-        return lanes<Floats>([&](int i) { return std::fabs(v.at[i]); });
-    }
     static Floats whole(const Floats& v) {
         return lanes<Floats>([&](int i) { return std::nearbyintf(v.at[i]); });
     }
@@ -122,6 +127,19 @@ struct Portable {
         float best = v.at[0];
         for (float value : v.at) best = value > best ? value : best;
         return best;
+    }
+    static float largest_magnitude(const Floats& a, const Floats& b) {
+        uint32_t largest = 0;
+        for (const Floats* v : {&a, &b})
+            for (float value : v->at) {
+                uint32_t bits;
+                __builtin_memcpy(&bits, &value, sizeof bits);
+                bits &= 0x7fffffff;
+                largest = bits > largest ? bits : largest;
+            }
+        float value;
+        __builtin_memcpy(&value, &largest, sizeof value);
+        return value;
     }
     static Floats first(int n, const Floats& a, const Floats& b) {
         return lanes<Floats>([&](int i) { return i < n ? a.at[i] : b.at[i]; });

@@ -9,7 +9,8 @@
 namespace rejoinder {
 
 struct Shape {
-    int layers = 0, hidden = 0, feed_forward = 0, heads = 0, key_value_heads = 0, head_size = 0, vocabulary = 0, context = 0;
+    int layers = 0, hidden = 0, feed_forward = 0, heads = 0, key_value_heads = 0, head_size = 0,
+        vocabulary = 0, context = 0;
     float norm_epsilon = 0;
 
     int queries() const { return heads * head_size; }
@@ -30,7 +31,7 @@ struct Model {
     const float* final_norm = nullptr;
     const float *cosines = nullptr, *sines = nullptr;  // [context, head_size / 2]
     Format embedding_format = Format::F32;
-    const uint8_t* embedding = nullptr;                // [vocabulary] rows in the file's blocks
+    const uint8_t* embedding = nullptr;  // [vocabulary] rows in the file's blocks
     size_t embedding_row_bytes = 0;
 };
 

@@ -28,9 +28,12 @@ void pack_group(int bits, const uint8_t* quant, int row, uint8_t* group) {
     }
 }
 
-void put_half(uint8_t* table, int index, uint16_t half) { std::memcpy(table + 2 * index, &half, sizeof half); }
+void put_half(uint8_t* table, int index, uint16_t half) {
+    std::memcpy(table + 2 * index, &half, sizeof half);
+}
 
-// One output's scales of one block into the scale tables of its chunk. `first`: the block's first group there.
+// One output's scales of one block into the scale tables of its chunk. `first`: the block's first group
+// there.
 void pack_scales(const Layout& layout, const Block& block, int first, int row, uint8_t* scales) {
     switch (layout.scaling) {
         case Scaling::Halves: put_half(scales, first * kTile + row, block.d); break;

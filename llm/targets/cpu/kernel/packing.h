@@ -18,8 +18,8 @@
 //
 //     Halves             a chunk has 2 groups:  half d[2][16]
 //     HalvesAndMinimums  a chunk has 2 groups:  half d[2][16], half m[2][16]
-//     GroupsOf32         a chunk has 8 groups:  uint8 scale[8][16], uint8 minimum[8][16], half d[16], half m[16]
-//     GroupsOf16         a chunk has 8 groups:  int8 scale[16][16], half d[16]
+//     GroupsOf32         a chunk has 8 groups:  uint8 scale[8][16], uint8 minimum[8][16], half d[16], half
+//     m[16] GroupsOf16         a chunk has 8 groups:  int8 scale[16][16], half d[16]
 //
 // and each chunk is padded to whole cache lines. Missing outputs and inputs are zeros.
 #pragma once
@@ -28,9 +28,9 @@
 
 namespace rejoinder {
 
-constexpr int kTile = 16;         // outputs of a tile
-constexpr int kLine = 64;         // bytes of a cache line, and of a vector load
-constexpr int kLayoutVersion = 1; // raise it whenever a byte of the layout changes
+constexpr int kTile = 16;          // outputs of a tile
+constexpr int kLine = 64;          // bytes of a cache line, and of a vector load
+constexpr int kLayoutVersion = 1;  // raise it whenever a byte of the layout changes
 
 enum class Scaling { Halves, HalvesAndMinimums, GroupsOf32, GroupsOf16 };
 
@@ -55,7 +55,13 @@ constexpr Layout make_layout(int bits, int offset, Scaling scaling) {
                             : scaling == Scaling::GroupsOf32        ? groups * kTile * 2 + kTile * 4
                                                                     : groups * kTile * 2 + kTile * 2;
     const int bytes = groups * group_bytes + scale_bytes;
-    return {bits, offset, scaling, groups, group_bytes, groups * group_bytes, (bytes + kLine - 1) / kLine * kLine};
+    return {bits,
+            offset,
+            scaling,
+            groups,
+            group_bytes,
+            groups * group_bytes,
+            (bytes + kLine - 1) / kLine * kLine};
 }
 
 // The layout a file's format is packed into. Floats are quantised to Q8_0 first.

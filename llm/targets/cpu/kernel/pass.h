@@ -4,6 +4,8 @@
 // (attention on their heads, SwiGLU on their columns) so that few barriers are needed.
 #pragma once
 
+#include <algorithm>
+
 #include "attention.h"
 #include "elementwise.h"
 #include "products.h"
@@ -12,7 +14,9 @@
 
 namespace rejoinder {
 
-struct Range { int first, last; };
+struct Range {
+    int first, last;
+};
 
 inline Range share(int count, int thread, int threads) {
     return {int(int64_t(count) * thread / threads), int(int64_t(count) * (thread + 1) / threads)};
@@ -66,8 +70,9 @@ private:
     void embed() {
         const Range rows = mine(r_.rows);
         for (int row = rows.first; row < rows.last; ++row)
-            dequantise_row(model_.embedding_format, model_.embedding + r_.ids[row] * model_.embedding_row_bytes,
-                           shape_.hidden, residual(row));
+            dequantise_row(model_.embedding_format,
+                           model_.embedding + r_.ids[row] * model_.embedding_row_bytes, shape_.hidden,
+                           residual(row));
     }
 
     void norm_and_quantise(const float* weight, int first_row) {
@@ -86,8 +91,8 @@ private:
 
     void project_head_range(const Matrix& matrix, int column, Range heads) {
         const int tiles = shape_.head_size / kTile;
-        multiply<V>(matrix, s_.hidden_inputs, 0, r_.rows, s_.heads.data() + column, head_stride(), heads.first * tiles,
-                    heads.last * tiles);
+        multiply<V>(matrix, s_.hidden_inputs, 0, r_.rows, s_.heads.data() + column, head_stride(),
+                    heads.first * tiles, heads.last * tiles);
     }
 
     // Biases, norms of heads and rotation; keys and values go to the cache, queries stay.
@@ -120,32 +125,38 @@ private:
     void attend_heads(int number) {
         const Range heads = my_heads();
         const int size = shape_.head_size, shared = shape_.heads / shape_.key_value_heads;
-        float* scores = s_.scores.data() + thread_ * Scratch::padded(shape_.context);
-        for (int head = heads.first; head < heads.last; ++head) {
+        const size_t stride = Scratch::padded(shape_.context);
+        float* scores = s_.scores.data() + thread_ * kHeadsAtOnce * stride;
+        for (int head = heads.first, count; head < heads.last; head += count) {
+            const int sharing = shared - head % shared;  // this head and those after it with the same keys
+            count = std::min({sharing, heads.last - head, kHeadsAtOnce});
             const KeyValues cache = r_.cache.at(number, head / shared);
             for (int row = 0; row < r_.rows; ++row)
-                attend<V>(s_.heads.data() + row * head_stride() + head * size, cache, r_.position + row + 1, scores,
-                          attended(row) + head * size);
+                attend<V>(count, s_.heads.data() + row * head_stride() + head * size, cache,
+                          r_.position + row + 1, scores, stride, attended(row) + head * size);
         }
         for (int row = 0; row < r_.rows; ++row)
             quantise<V>(attended(row), s_.attended_inputs, row, heads.first * size / kGroup,
-                                                    heads.last * size / kGroup);
+                        heads.last * size / kGroup);
     }
 
     void project_to_hidden(const Matrix& matrix, const Activations& inputs) {
         const Range tiles = my_tiles(shape_.hidden);
-        multiply<V>(matrix, inputs, 0, r_.rows, s_.normed.data(), Scratch::padded(shape_.hidden), tiles.first, tiles.last);
+        multiply<V>(matrix, inputs, 0, r_.rows, s_.normed.data(), Scratch::padded(shape_.hidden), tiles.first,
+                    tiles.last);
     }
 
     void add_to_residual() {
         const Range rows = mine(r_.rows);
-        for (int row = rows.first; row < rows.last; ++row) add_to<V>(residual(row), normed(row), shape_.hidden);
+        for (int row = rows.first; row < rows.last; ++row)
+            add_to<V>(residual(row), normed(row), shape_.hidden);
     }
 
     void feed_forward(const Layer& layer) {
         const size_t stride = Scratch::padded(shape_.feed_forward);
         const Range tiles = my_tiles(shape_.feed_forward);
-        multiply<V>(layer.gate, s_.hidden_inputs, 0, r_.rows, s_.gate.data(), stride, tiles.first, tiles.last);
+        multiply<V>(layer.gate, s_.hidden_inputs, 0, r_.rows, s_.gate.data(), stride, tiles.first,
+                    tiles.last);
         multiply<V>(layer.up, s_.hidden_inputs, 0, r_.rows, s_.up.data(), stride, tiles.first, tiles.last);
         const int first = tiles.first * kTile, last = tiles.last * kTile;
         for (int row = 0; row < r_.rows; ++row) {
@@ -157,10 +168,11 @@ private:
 
     void project_to_logits() {
         const Range tiles = my_tiles(shape_.vocabulary);
-        multiply<V>(model_.head, s_.hidden_inputs, r_.first_logits, r_.rows - r_.first_logits, r_.logits, r_.logits_stride,
-                    tiles.first, tiles.last);
+        multiply<V>(model_.head, s_.hidden_inputs, r_.first_logits, r_.rows - r_.first_logits, r_.logits,
+                    r_.logits_stride, tiles.first, tiles.last);
         for (int row = 0; row < r_.rows - r_.first_logits; ++row)
-            if (!all_finite<V>(r_.logits + row * r_.logits_stride + tiles.first * kTile, (tiles.last - tiles.first) * kTile))
+            if (!all_finite<V>(r_.logits + row * r_.logits_stride + tiles.first * kTile,
+                               (tiles.last - tiles.first) * kTile))
                 r_.finite.store(false, std::memory_order_relaxed);
     }
 

@@ -1,7 +1,7 @@
 // The pass on AVX2 with FMA and F16C.
 //
-// Everything that is not a template over the lanes is included before the compiler's target is switched, so that
-// nothing another file also instantiates is compiled for instructions that the processor may lack.
+// Everything that is not a template over the lanes is included before the compiler's target is switched, so
+// that nothing another file also instantiates is compiled for instructions that the processor may lack.
 #if defined(__x86_64__)
 
 #include "paths.h"

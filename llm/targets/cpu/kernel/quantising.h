@@ -12,8 +12,10 @@ inline void quantise(const float* values, Activations& out, int row, int first, 
         const float* x = values + size_t(group) * kGroup;
         int8_t* quant = out.quant(row) + size_t(group) * kGroup;
         const auto low = V::load(x), high = V::load(x + 16);
-        // An all-zero group keeps a scale that is not zero, so that nothing divides by it.
-        const float peak = V::largest(V::max(V::max(V::abs(low), V::abs(high)), V::floats(1e-20f)));
+        // An all-zero group keeps a scale that is not zero, so that nothing divides by it; a value that is
+        // not finite makes the scale so, and with it every product of the row, down to the logits.
+        const float magnitude = V::largest_magnitude(low, high);
+        const float peak = magnitude < 1e-20f ? 1e-20f : magnitude;
         const auto steps = V::floats(127.f / peak);
         const auto low_steps = V::nearest(V::mul(low, steps)), high_steps = V::nearest(V::mul(high, steps));
         V::store_bytes(quant, low_steps);

@@ -1,6 +1,7 @@
 // What a pass is asked to do.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 
 #include "cache.h"
@@ -16,10 +17,10 @@ struct PassRequest {
     Scratch& scratch;
     Barrier& barrier;
     const int32_t* ids;
-    int rows;            // at most scratch.rows
-    int position;        // of the first row
-    int first_logits;    // row from which logits are wanted; rows: none
-    float* logits;       // [rows - first_logits, stride]
+    int rows;          // at most scratch.rows
+    int position;      // of the first row
+    int first_logits;  // row from which logits are wanted; rows: none
+    float* logits;     // [rows - first_logits, stride]
     size_t logits_stride;
     int threads;
     std::atomic<bool> finite{true};

@@ -7,6 +7,7 @@
 namespace rejoinder {
 
 constexpr int kPassRows = 64;
+constexpr int kHeadsAtOnce = 4;  // query heads that go through shared keys and values together
 
 struct Scratch {
     explicit Scratch(const Shape& shape, int rows, int threads)
@@ -18,7 +19,7 @@ struct Scratch {
           attended(size_t(rows) * shape.queries()),
           gate(size_t(rows) * padded(shape.feed_forward)),
           up(size_t(rows) * padded(shape.feed_forward)),
-          scores(size_t(threads) * padded(shape.context)),
+          scores(size_t(threads) * kHeadsAtOnce * padded(shape.context)),
           hidden_inputs(rows, shape.hidden),
           attended_inputs(rows, shape.queries()),
           feed_forward_inputs(rows, shape.feed_forward) {}
@@ -26,8 +27,9 @@ struct Scratch {
     static size_t padded(int size) { return size_t(tiles_of(size)) * kTile; }
 
     size_t bytes() const {
-        return residual.bytes() + normed.bytes() + heads.bytes() + attended.bytes() + gate.bytes() + up.bytes() +
-               scores.bytes() + hidden_inputs.bytes() + attended_inputs.bytes() + feed_forward_inputs.bytes();
+        return residual.bytes() + normed.bytes() + heads.bytes() + attended.bytes() + gate.bytes() +
+               up.bytes() + scores.bytes() + hidden_inputs.bytes() + attended_inputs.bytes() +
+               feed_forward_inputs.bytes();
     }
 
     int rows, threads;
@@ -36,7 +38,7 @@ struct Scratch {
     Array<float> heads;     // [rows, queries + keys + values]
     Array<float> attended;  // [rows, queries]
     Array<float> gate, up;  // [rows, feed_forward]
-    Array<float> scores;    // [threads, context]
+    Array<float> scores;    // [threads, heads at once, context]
     Activations hidden_inputs, attended_inputs, feed_forward_inputs;
 };
 

@@ -73,7 +73,8 @@ private:
     void start(int threads) {
         stopping_ = false;
         barrier_.reset(threads);
-        for (int index = 1; index < threads; ++index) workers_.emplace_back(&Team::serve, this, index, round_);
+        for (int index = 1; index < threads; ++index)
+            workers_.emplace_back(&Team::serve, this, index, round_);
     }
 
     void stop() {
