@@ -73,7 +73,7 @@ def test_yes_is_enough_for_a_yes_or_no_question() -> None:
 
 
 def test_a_caller_who_pauses_is_given_longer() -> None:
-    assert required("I am here.", pause_ms=600) == pytest.approx(660)
+    assert required("I am here.", pause_ms=800) == pytest.approx(880)
     assert required("I am here.", pause_ms=5000) == POLICY.unsure_silence_ms
 
 
