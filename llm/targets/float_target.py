@@ -7,6 +7,7 @@ Matrix products of different widths may round differently, so rows are not exact
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,11 @@ class FloatTarget:
         self.weights = _move(checkpoint, dtype, self.device)
         self.cosines, self.sines = (table.to(self.device) for table in angles(self.config, context))
         self.step = self.forward if device == "cpu" else torch.compile(self.forward, mode="reduce-overhead")
-        self.margin = calibrate_margin(self)
+
+    @cached_property
+    def margin(self) -> float:
+        """Measured on first use: a few dozen short passes."""
+        return calibrate_margin(self)
 
     def open(self) -> FloatCache:
         return FloatCache(self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ BLOCK = 256
 
 
 class TransformersTarget:
-    """A loaded `AutoModelForCausalLM`. Rows are not exact; `margin` is measured when it is loaded."""
+    """A loaded `AutoModelForCausalLM`. Rows are not exact; `margin` is measured."""
 
     exact_rows = False
 
@@ -34,7 +35,6 @@ class TransformersTarget:
         # Renamed in the middle of transformers 5; the old name is deprecated there, then gone.
         parameters = inspect.signature(model.forward).parameters
         self.cache_argument = "cache" if "cache" in parameters else "past_key_values"
-        self.margin = calibrate_margin(self)
 
     @property
     def threads(self) -> int:
@@ -44,6 +44,11 @@ class TransformersTarget:
     def threads(self, count: int) -> None:
         self._threads = count
         torch.set_num_threads(count)
+
+    @cached_property
+    def margin(self) -> float:
+        """Measured on first use: a few dozen short passes."""
+        return calibrate_margin(self)
 
     def open(self) -> TransformersCache:
         return TransformersCache(self)
