@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ INTERRUPTIONS = (
     "Stop, how much is a cleaning?",
     "Actually, where are you located?",
 )
-BACKCHANNELS = ("Mm-hm.", "Right.", "Okay.", "Yeah.", "I see.")
+BACKCHANNELS = ("Uh-huh.", "Right.", "Okay.", "Yeah.", "I see.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +39,15 @@ class Interruption:
     words_off: int
 
 
-async def measure(service: Service, question: Audio, *, quick: bool) -> dict[str, Any]:
-    """Interrupt answers to `question`, then only murmur over them."""
+async def measure(service: Service, questions: Sequence[Audio], *, quick: bool) -> dict[str, Any]:
+    """Interrupt the answers to questions, then only murmur over them."""
     rng = random.Random(1)
     voice = caller_voice(SPEAKERS[0])
     words = [speak(voice, text) for text in INTERRUPTIONS]
     murmurs = [speak(voice, text) for text in BACKCHANNELS]
-    interruptions = await _interrupt(service, question, words, rng, 5 if quick else 50)
+    interruptions = await _interrupt(service, questions, words, rng, 5 if quick else 50)
     times = 5 if quick else 20
-    stopped = await _murmur(service, question, murmurs, rng, times)
+    stopped = await _murmur(service, questions, murmurs, rng, times)
     exact = [i for i in interruptions if abs(i.words_off) <= 1]
     return {
         "interruptions": len(interruptions),
@@ -59,7 +60,7 @@ async def measure(service: Service, question: Audio, *, quick: bool) -> dict[str
 
 
 async def _interrupt(
-    service: Service, question: Audio, words: list[Audio], rng: random.Random, times: int
+    service: Service, questions: Sequence[Audio], words: list[Audio], rng: random.Random, times: int
 ) -> list[Interruption]:
     caller = Caller()
     call = service.call(caller, origin="bench")
@@ -70,7 +71,7 @@ async def _interrupt(
     async def talk() -> None:
         await caller.greeting_over()
         for number in range(times):
-            await _answer_begins(call, caller, question)
+            await _answer_begins(call, caller, questions[number % len(questions)])
             await asyncio.sleep(rng.uniform(0.5, 1.4))
             caller.say(words[number % len(words)])
             spoke = asyncio.get_running_loop().time() + _lead_of_silence(words[number % len(words)])
@@ -87,7 +88,7 @@ async def _interrupt(
 
 
 async def _murmur(
-    service: Service, question: Audio, murmurs: list[Audio], rng: random.Random, times: int
+    service: Service, questions: Sequence[Audio], murmurs: list[Audio], rng: random.Random, times: int
 ) -> int:
     caller = Caller()
     call = service.call(caller, origin="bench")
@@ -97,7 +98,7 @@ async def _murmur(
         nonlocal stopped
         await caller.greeting_over()
         for number in range(times):
-            await _answer_begins(call, caller, question)
+            await _answer_begins(call, caller, questions[number % len(questions)])
             await asyncio.sleep(rng.uniform(0.3, 0.9))
             caller.say(murmurs[number % len(murmurs)])
             logged = await caller.wait_for(TurnLogged)

@@ -148,7 +148,7 @@ async def measure(*, quick: bool) -> dict[str, Any]:
         agent = choose_agent(service.settings.agent)
         sampling = Sampling(**agent.sampling.model_dump())
         differing, compared = await asyncio.to_thread(differing_replies, service, dialogues, sampling)
-        interruptions = await barge_in.measure(service, audio[0], quick=quick)
+        interruptions = await barge_in.measure(service, audio, quick=quick)
         await service.close()
     with_drafts, without = figures_of(asked[True]), figures_of(asked[False])
     fast, slow = with_drafts["durations"], without["durations"]
