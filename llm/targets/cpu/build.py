@@ -1,11 +1,13 @@
 """Builds the C++ kernel once for this machine and loads it.
 
-The library is cached under a key of everything that decides its bytes: the sources, the flags, the compiler,
-torch and Python. Two processes may ask at once; one builds, the other waits.
+The library is cached under a key of what it has to fit: the sources, the flags, torch, Python and the kind of
+machine. Instruction sets are chosen when it runs, so it serves any processor of the kind; and once built it
+needs no compiler, so it can be built into an image. Two processes may ask at once: one builds, one waits.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -13,10 +15,11 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
+import ninja
 import torch
 from filelock import FileLock
 from platformdirs import user_cache_path
@@ -61,24 +64,30 @@ def _key() -> str:
     digest = hashlib.sha256()
     for source in sorted([*SOURCES.glob("*.h"), *SOURCES.glob("*.cpp")]):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    facts = (*FLAGS, _compiler_version(), torch.__version__, sys.version, platform.machine())
-    digest.update("\n".join(facts).encode())
+    digest.update("\n".join((*FLAGS, torch.__version__, sys.version, platform.machine())).encode())
     return digest.hexdigest()[:16]
 
 
-def _compiler() -> str:
-    return os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++") or ""
+def _compiler() -> str | None:
+    return os.environ.get("CXX") or next(filter(None, map(shutil.which, ("c++", "g++", "clang++"))), None)
 
 
-def _compiler_version() -> str:
-    if not _compiler():
-        return "none"
-    run = subprocess.run([_compiler(), "--version"], capture_output=True, text=True, check=False)
-    return run.stdout.splitlines()[0] if run.stdout else "none"
+@contextlib.contextmanager
+def _tools(compiler: str) -> Iterator[None]:
+    """torch finds the compiler and ninja through the environment; ninja may be in our own one only."""
+    changed = {"CXX": compiler, "PATH": os.pathsep.join((ninja.BIN_DIR, os.environ.get("PATH", os.defpath)))}
+    before = {name: os.environ.get(name) for name in changed}
+    os.environ.update(changed)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def _build(folder: Path, progress: Callable[[str], None]) -> None:
-    if not _compiler():
+    compiler = _compiler()
+    if compiler is None:
         raise CompilerMissing("no C++ compiler was found: install g++, or use the torch engine")
     from torch.utils import cpp_extension
 
@@ -91,16 +100,16 @@ def _build(folder: Path, progress: Callable[[str], None]) -> None:
         workspace = folder / "build"
         workspace.mkdir(exist_ok=True)
         try:
-            cpp_extension.load(
-                name=MODULE,
-                sources=[str(source) for source in sorted(SOURCES.glob("*.cpp"))],
-                extra_cflags=list(FLAGS),
-                build_directory=str(workspace),
-                is_python_module=False,
-                is_standalone=False,
-            )
-        except (RuntimeError, OSError) as error:
-            raise CompilerMissing(f"the kernel could not be built with {_compiler()}: {error}") from error
+            with _tools(compiler):
+                cpp_extension.load(
+                    name=MODULE,
+                    sources=[str(source) for source in sorted(SOURCES.glob("*.cpp"))],
+                    extra_cflags=list(FLAGS),
+                    build_directory=str(workspace),
+                    is_python_module=False,
+                )
+        except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+            raise CompilerMissing(f"the kernel could not be built with {compiler}: {error}") from error
         (workspace / f"{MODULE}.so").replace(library)
         shutil.rmtree(workspace, ignore_errors=True)
 

@@ -18,6 +18,7 @@ struct Avx2 {
     struct Floats {
         __m256 low, high;
     };
+    using FewRows = Avx2;                  // the lanes for products of up to kRowsAtOnce rows
     static constexpr int kRowsAtOnce = 4;  // sixteen registers hold no more sums
 
     // ---- bytes

@@ -12,9 +12,10 @@
 namespace rejoinder {
 
 struct Avx512 {
-    using Bytes = __m512i;  // 64 unsigned bytes
-    using Ints = __m512i;   // 16 int32
-    using Floats = __m512;  // 16 float32
+    using Bytes = __m512i;   // 64 unsigned bytes
+    using Ints = __m512i;    // 16 int32
+    using Floats = __m512;   // 16 float32
+    using FewRows = Avx512;  // the lanes for products of up to kRowsAtOnce rows
     static constexpr int kRowsAtOnce = 8;
 
     // ---- bytes

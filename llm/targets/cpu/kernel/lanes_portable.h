@@ -20,6 +20,7 @@ struct Portable {
     struct Floats {
         float at[16];
     };
+    using FewRows = Portable;  // the lanes for products of up to kRowsAtOnce rows
     static constexpr int kRowsAtOnce = 2;
 
     // ---- bytes

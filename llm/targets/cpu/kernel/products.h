@@ -220,8 +220,8 @@ void multiply_format(const Matrix& matrix, const Activations& x, int first_row, 
             LeadingRows<V, format>::multiply(matrix, x, first_row, rows, out, out_stride, tile, end);
         for (int row = done; row < rows; row += V::kRowsAtOnce) {
             const int count = rows - row < V::kRowsAtOnce ? rows - row : V::kRowsAtOnce;
-            multiply_rows<V, format>(matrix, x, first_row + row, count, out + row * out_stride, out_stride,
-                                     tile, end);
+            multiply_rows<typename V::FewRows, format>(matrix, x, first_row + row, count,
+                                                       out + row * out_stride, out_stride, tile, end);
         }
     }
 }
