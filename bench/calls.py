@@ -32,6 +32,7 @@ from pipeline.agent import choose_agent
 from pipeline.config import load
 from pipeline.events import Audio
 from pipeline.service import Service
+from pipeline.stages import Stages
 from pipeline.timeline import DURATIONS, MARKS
 
 QUESTIONS_A_CALL = 6
@@ -70,6 +71,15 @@ async def ask_all(
 
     await with_call(call, caller, talk)
     return asked, call.dialogue.messages()
+
+
+def forgetful(stages: Stages) -> LanguageModel:
+    """The same weights with empty memories: what one contestant's replies teach must not help the other."""
+    shared = stages.language
+    assert isinstance(shared, LanguageModel)
+    model = LanguageModel(shared.target, shared.tokenizer)
+    model.pass_costs = shared.pass_costs
+    return model
 
 
 def figures_of(asked: list[Asked]) -> dict[str, Any]:
@@ -138,8 +148,9 @@ async def measure(*, quick: bool) -> dict[str, Any]:
         dialogues: list[list[Message]] = []
         for start in range(0, len(questions), QUESTIONS_A_CALL):
             batch = list(zip(questions, audio, strict=True))[start : start + QUESTIONS_A_CALL]
-            for speculate in (True, False):
-                service.stages = replace(stages, speculate=speculate)
+            first = start // QUESTIONS_A_CALL % 2 == 0
+            for speculate in (first, not first):
+                service.stages = replace(stages, speculate=speculate, language=forgetful(stages))
                 answered, dialogue = await ask_all(service, batch)
                 asked[speculate] += answered
                 if speculate:

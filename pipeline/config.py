@@ -55,7 +55,7 @@ class Settings(BaseSettings):
         default="whisper-base",
         description="whisper-base, whisper-tiny.en, or a folder with a CTranslate2 Whisper model",
     )
-    asr_threads: int = Field(default=2, ge=1, le=256, description="threads of the recogniser, 1 to 256")
+    asr_threads: int = Field(default=1, ge=1, le=256, description="threads of the recogniser, 1 to 256")
     llm: str = Field(
         default="qwen2.5-coder-1.5b",
         description="qwen2.5-coder-1.5b, small, smallest, the path of a GGUF file or Hugging Face folder, "

@@ -26,7 +26,7 @@ def test_flags_win_over_environment_over_file_over_defaults(monkeypatch: pytest.
     monkeypatch.setenv("REJOINDER_MAX_CALLS", "20")
     monkeypatch.setenv("REJOINDER_LLM_THREADS", "30")
     settings = load({"llm_threads": 200, "port": None})
-    assert (settings.port, settings.max_calls, settings.llm_threads, settings.asr_threads) == (1, 20, 200, 2)
+    assert (settings.port, settings.max_calls, settings.llm_threads, settings.asr_threads) == (1, 20, 200, 1)
     assert settings.origin("port") == "rejoinder.toml"
     assert settings.origin("max_calls") == "REJOINDER_MAX_CALLS"
     assert settings.origin("llm_threads") == "flag"
