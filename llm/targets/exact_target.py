@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.functional import silu
+from torch.nn.functional import pad, silu
 
 from llm.checkpoints import Checkpoint, LayerWeights, UnsupportedCheckpoint, Weight
 from llm.checkpoints.description import MATRICES, VECTORS
@@ -28,6 +28,9 @@ from llm.targets.rotary import angles, rotate
 BLOCK = 128
 WEIGHT_STEPS = 127
 ACTIVATION_STEPS = 1023
+PART = 4096
+"""Outputs multiplied at a time."""
+
 ROWS = 64
 """Rows of one pass at most; longer prefills are cut."""
 
@@ -42,29 +45,39 @@ class IntegerMatrix:
         """Raises `UnsupportedCheckpoint` unless the inputs fill whole groups of 32."""
         if weight.inputs % 32:
             raise UnsupportedCheckpoint(f"{weight.inputs} inputs are not a multiple of 32")
-        self.blocks = -(-weight.inputs // BLOCK)
-        self.padding = self.blocks * BLOCK - weight.inputs
-        values = torch.from_numpy(weight.dequantise())
-        values = torch.nn.functional.pad(values, (0, self.padding)).view(weight.outputs, self.blocks, BLOCK)
-        scale = values.abs().amax(dim=-1, keepdim=True).clamp_min(1e-20) / WEIGHT_STEPS
-        quants = (values / scale).round_().to(torch.int8)
-        self._quants = quants.permute(1, 2, 0).contiguous()  # [blocks, 128, outputs]
-        self._scales = scale[..., 0].t().contiguous()[:, None]  # [blocks, 1, outputs]
+        self._parts = [
+            _integer_part(torch.from_numpy(weight.rows(slice(first, first + PART))))
+            for first in range(0, weight.outputs, PART)
+        ]
 
     def multiply(self, quants: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
         """float32 [rows, outputs] from `quantise`'s result; a row's bits depend on that row alone."""
-        total = torch.zeros(quants.shape[1], self._quants.shape[2])
-        for block in range(self.blocks):
-            # Products and sums stay apart: a fused one rounds once where it is vectorised, twice where not.
-            product = torch.mm(quants[block], self._quants[block].float())
-            total += product.mul_(scales[block]).mul_(self._scales[block])
-        return total
+        return torch.cat([_multiply_part(*part, quants, scales) for part in self._parts], dim=1)
+
+
+def _integer_part(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows [outputs, inputs] as int8 [blocks, 128, outputs], and their scales [blocks, 1, outputs]."""
+    blocks = pad(values, (0, -values.shape[1] % BLOCK)).view(len(values), -1, BLOCK)
+    scale = blocks.abs().amax(dim=-1, keepdim=True).clamp_min(1e-20) / WEIGHT_STEPS
+    integers = (blocks / scale).round_().to(torch.int8)
+    return integers.permute(1, 2, 0).contiguous(), scale.permute(1, 2, 0).contiguous()
+
+
+def _multiply_part(
+    integers: torch.Tensor, weight_scales: torch.Tensor, quants: torch.Tensor, scales: torch.Tensor
+) -> torch.Tensor:
+    total = torch.zeros(quants.shape[1], integers.shape[2])
+    widened = torch.empty(integers.shape[1:])  # one block as floats, small enough to stay in the cache
+    for block in range(len(integers)):
+        product = torch.mm(quants[block], widened.copy_(integers[block]))
+        # Products and sums stay apart: a fused one rounds once where it is vectorised, twice where not.
+        total += product.mul_(scales[block]).mul_(weight_scales[block])
+    return total
 
 
 def quantise(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows [n, inputs] as whole numbers in float32 [blocks, n, 128], and their scales [blocks, n, 1]."""
-    padding = -rows.shape[1] % BLOCK
-    blocks = torch.nn.functional.pad(rows, (0, padding)).view(len(rows), -1, BLOCK).transpose(0, 1)
+    blocks = pad(rows, (0, -rows.shape[1] % BLOCK)).view(len(rows), -1, BLOCK).transpose(0, 1)
     scale = blocks.abs().amax(dim=-1, keepdim=True).clamp_min(1e-20) / ACTIVATION_STEPS
     return (blocks / scale).round_(), scale
 
@@ -147,7 +160,7 @@ class ExactCache:
     def _reserve(self, positions: int) -> None:
         missing = -(-positions // CHUNK) * CHUNK - self._store.shape[3]
         if missing > 0:
-            self._store = torch.nn.functional.pad(self._store, (0, 0, 0, missing))
+            self._store = pad(self._store, (0, 0, 0, missing))
 
     def _pass(self, ids: Sequence[int], position: int, rows: int) -> torch.Tensor:
         target = self._target
