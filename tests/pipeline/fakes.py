@@ -11,7 +11,7 @@ import asyncio
 import zlib
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -166,6 +166,7 @@ class Parrot:
         self.prompts: list[list[Message]] = []
         self.drafts: list[tuple[int, ...]] = []
         self.failing: Exception | None = None
+        self.reason: Literal["eos", "length"] = "eos"
         self.open_conversations = 0
 
     def open(self, *, tenant: str = "") -> Parrot:
@@ -209,7 +210,7 @@ class Parrot:
             if token.strip()[-1:] in ".?!" or number == len(tokens) - 1:
                 yield Sentence(index, sentence)
                 index, sentence = index + 1, ""
-        yield Finished("eos", tuple(ids), said, ReplyStats())
+        yield Finished(self.reason, tuple(ids), said, ReplyStats())
 
 
 def hash_of(token: str) -> int:

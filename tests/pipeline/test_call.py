@@ -315,6 +315,23 @@ def test_a_failing_stage_is_named_and_never_silence(stage: str) -> None:
         assert scene.peer.of(CallEnded)[0].reason == "error"
 
 
+def test_a_reply_cut_by_the_length_limit_is_said_to_be_cut() -> None:
+    scene = question()
+    scene.language.reason = "length"
+    run(scene.play())
+    assert scene.records[0].status == "cut"
+    assert scene.peer.of(ReplyDone)[0].status == "cut"
+    assert scene.records[0].heard_text == scene.records[0].reply_text
+
+
+def test_broken_arithmetic_ends_the_call_and_names_the_stage() -> None:
+    scene = question()
+    scene.language.failing = ArithmeticError("logits are not finite")
+    run(scene.play())
+    assert scene.peer.of(CallFailed)[0].stage == "llm"
+    assert scene.peer.of(CallEnded)[0].reason == "error"
+
+
 def test_a_typed_turn_is_answered() -> None:
     scene = Scene(
         speech=[], words=[], seconds=6.0, actions=[(1.0, lambda call: call.say_text("What time is it?"))]
