@@ -13,8 +13,7 @@ from typing import Any
 from asr.end_of_turn import SmartTurn
 from asr.recogniser import Recogniser
 from asr.vad import SileroVad
-from llm.language_model import LanguageModel
-from llm.remote import RemoteError, RemoteLanguageModel
+from llm.remote import RemoteError
 from llm.targets.cpu.build import CompilerMissing
 from pipeline import catalogue
 from pipeline.agent import Agent, AgentError, choose_agent, find_agents, load_agent
@@ -22,8 +21,9 @@ from pipeline.call import Call
 from pipeline.config import Settings
 from pipeline.events import Peer
 from pipeline.fetch import CacheFull
+from pipeline.language import load_language
 from pipeline.latency_log import LatencyLog, LatencyLogError
-from pipeline.stages import LanguageStage, Stages
+from pipeline.stages import Stages
 from pipeline.timeline import TurnRecord
 from pipeline.workers import Workers
 from tts.espeak import EspeakError
@@ -95,7 +95,7 @@ class Service:
         recogniser, end_of_turn, language, voices = await asyncio.gather(
             asyncio.to_thread(_load_recogniser, settings, default),
             asyncio.to_thread(lambda: SmartTurn(catalogue.path("smart-turn-v3.2"))),
-            asyncio.to_thread(_load_language, settings),
+            asyncio.to_thread(load_language, settings),
             asyncio.to_thread(_load_voices, settings, agents),
         )
         service = cls(
@@ -229,27 +229,6 @@ def _load_recogniser(settings: Settings, agent: Agent) -> Recogniser:
     recogniser = Recogniser(path, threads=settings.asr_threads, language=agent.language)
     recogniser.warm_up()
     return recogniser
-
-
-def _load_language(settings: Settings) -> LanguageStage:
-    if settings.llm.startswith(("http://", "https://")):
-        key = settings.llm_api_key.get_secret_value() if settings.llm_api_key is not None else None
-        server = RemoteLanguageModel(settings.llm, settings.llm_remote_model, api_key=key)
-        server.warm_up()
-        return server
-    path = Path(settings.llm).expanduser()
-    if not path.exists():
-        path = catalogue.path(settings.llm)
-    draft = catalogue.path(settings.draft_model) if settings.draft_model else None
-    model = LanguageModel.load(
-        path,
-        threads=settings.llm_threads,
-        context=settings.llm_context,
-        draft_model=draft,
-        cache=catalogue.converted(),
-    )
-    model.warm_up()
-    return model
 
 
 def _load_agents(settings: Settings) -> dict[str, Agent]:

@@ -1,0 +1,56 @@
+"""The language stage that the settings ask for, and one reply of it explained pass by pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from llm.explain import Explanation
+from llm.explain import explain as explain_reply
+from llm.language_model import LanguageModel, Message, Sampling
+from llm.remote import RemoteLanguageModel
+from pipeline import catalogue
+from pipeline.agent import choose_agent
+from pipeline.config import Settings
+from pipeline.stages import LanguageStage
+
+
+def load_language(settings: Settings) -> LanguageStage:
+    """The embedded model, or the client of the server that `llm` names. Warmed up; raises as `llm` does."""
+    if settings.llm.startswith(("http://", "https://")):
+        key = settings.llm_api_key.get_secret_value() if settings.llm_api_key is not None else None
+        server = RemoteLanguageModel(settings.llm, settings.llm_remote_model, api_key=key)
+        server.warm_up()
+        return server
+    return _load_embedded(settings)
+
+
+def explain(
+    settings: Settings, prompt: str, *, max_tokens: int = 80, temperature: float = 0.0, seed: int = 0
+) -> Explanation:
+    """What the settings' agent answers to `prompt`, pass by pass. Raises ValueError for a server's model."""
+    if settings.llm.startswith(("http://", "https://")):
+        raise ValueError("a server's model does not show its passes: choose an embedded one with --llm")
+    messages = [
+        Message("system", choose_agent(settings.agent, settings.agents_dir).system_prompt()),
+        Message("user", prompt),
+    ]
+    sampling = Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed)
+    return explain_reply(_load_embedded(settings), messages, sampling)
+
+
+def _load_embedded(settings: Settings) -> LanguageModel:
+    model = LanguageModel.load(
+        _place(settings.llm),
+        threads=settings.llm_threads,
+        context=settings.llm_context,
+        draft_model=_place(settings.draft_model) if settings.draft_model else None,
+        cache=catalogue.converted(),
+    )
+    model.warm_up()
+    return model
+
+
+def _place(model: str) -> Path:
+    """A file or folder as it is, or an artifact of the catalogue by its name."""
+    path = Path(model).expanduser()
+    return path if path.exists() else catalogue.path(model)
