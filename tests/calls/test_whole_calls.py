@@ -19,11 +19,12 @@ from websockets.asyncio.client import connect
 
 from asr.recogniser import Recogniser
 from bench.questions import QUESTIONS, caller_voice, speak
-from pipeline.agent import choose_agent
+from pipeline.agent import AgentError, choose_agent
 from pipeline.audio import Audio, StreamResampler, float_to_pcm16
 from pipeline.timeline import MARKS
 from tests.calls.conftest import LiveServer
 from tests.machine import program, recordings
+from tests.pipeline.fakes import RecordingPeer
 from web.talk_client import WIRE_RATE, TalkClient, TalkError, Turn, socket_address, talking
 
 T = TypeVar("T")
@@ -194,3 +195,13 @@ def test_a_caller_who_vanishes_in_mid_sentence_leaves_a_row(live: LiveServer) ->
 
     (row,) = [row for row in live.rows() if row["call_id"] not in before]
     assert row["status"] == "peer_gone"
+
+
+def test_clients_choose_among_the_loaded_agents(live: LiveServer) -> None:
+    greetings = {}
+    for name in ("receptionist", "support"):
+        call = live.service.call(RecordingPeer(), agent=name)
+        greetings[name] = call.agent.greeting
+    assert greetings["support"] != greetings["receptionist"]
+    with pytest.raises(AgentError, match="receptionist, support"):
+        live.service.call(RecordingPeer(), agent="../receptionist")

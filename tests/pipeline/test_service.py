@@ -1,0 +1,36 @@
+"""What the service says when it cannot start, and which agents it takes calls for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import load
+from pipeline.language import explain
+from pipeline.service import CannotStart, Service, _load_agents
+
+
+def test_an_unknown_agent_is_said_before_anything_is_loaded(tmp_path: Path) -> None:
+    settings = load({"agent": "nobody", "latency_log": tmp_path / "latency.db"})
+    with pytest.raises(CannotStart, match="no agent 'nobody'; there are: receptionist, support"):
+        asyncio.run(Service.start(settings))
+
+
+def test_a_broken_agent_is_left_out_and_the_others_serve(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "mine.toml").write_text('persona = "Be kind."')
+    (tmp_path / "broken.toml").write_text('persona = "never closed')
+    with caplog.at_level(logging.WARNING):
+        agents = _load_agents(load({"agent": "mine", "agents_dir": tmp_path}))
+    assert next(iter(agents)) == "mine"
+    assert set(agents) == {"mine", "receptionist", "support"}
+    assert "broken.toml" in caplog.text
+
+
+def test_a_servers_model_cannot_be_explained() -> None:
+    with pytest.raises(ValueError, match="choose an embedded one"):
+        explain(load({"llm": "http://127.0.0.1:9/v1"}), "Hello")
