@@ -67,11 +67,19 @@ class LatencyLog:
     rows, which are counted in `dropped` and reported as a warning.
     """
 
-    def __init__(self, path: Path, *, store_transcripts: bool = True, capacity: int = QUEUED_TURNS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        store_transcripts: bool = True,
+        mask_callers: bool = True,
+        capacity: int = QUEUED_TURNS,
+    ) -> None:
         """Open or create the file and bring its schema up to date. Raises LatencyLogError."""
         self.path = path
         self.dropped = 0
         self._store_transcripts = store_transcripts
+        self._mask_callers = mask_callers
         self._queue: queue.Queue[dict[str, Any] | threading.Event] = queue.Queue(capacity)
         self._closed = False
         with _opened(path) as connection:
@@ -85,7 +93,7 @@ class LatencyLog:
             self._drop(1, "the log is closed")
             return
         try:
-            self._queue.put_nowait(_row(record, self._store_transcripts))
+            self._queue.put_nowait(_row(record, self._store_transcripts, self._mask_callers))
         except queue.Full:
             self._drop(1, f"{self._queue.maxsize} turns are waiting to be written")
 
@@ -229,7 +237,7 @@ def _migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str] 
         ) from error
 
 
-def _row(record: Mapping[str, Any], store_transcripts: bool) -> dict[str, Any]:
+def _row(record: Mapping[str, Any], store_transcripts: bool, mask_callers: bool) -> dict[str, Any]:
     """The columns of a record."""
     row = {name: record[name] for name in FIGURES if record.get(name) is not None}
     if "completion_tokens" in record:
@@ -240,7 +248,7 @@ def _row(record: Mapping[str, Any], store_transcripts: bool) -> dict[str, Any]:
         row["tokens_per_pass"] = round(row["committed_tokens"] / row["passes"], 3)
     if "interrupted" in row:
         row["interrupted"] = int(row["interrupted"])
-    if row.get("caller"):
+    if mask_callers and row.get("caller"):
         row["caller"] = mask_number(row["caller"])
     if not store_transcripts:
         row |= dict.fromkeys(TEXTS)

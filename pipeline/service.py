@@ -113,7 +113,11 @@ class Service:
                 anticipate=settings.anticipate,
                 room_for_drafts=lambda: service.room_for_drafts(),
             ),
-            LatencyLog(settings.latency_log, store_transcripts=settings.store_transcripts),
+            LatencyLog(
+                settings.latency_log,
+                store_transcripts=settings.store_transcripts,
+                mask_callers=settings.mask_caller_numbers,
+            ),
         )
         progress("Ready")
         return service

@@ -235,3 +235,10 @@ def test_a_json_line_is_the_record(caplog: pytest.LogCaptureFixture) -> None:
 )
 def test_numbers_are_masked(caller: str, shown: str) -> None:
     assert latency_log.mask_number(caller) == shown
+
+
+def test_numbers_are_kept_whole_only_where_that_is_asked_for(path: Path) -> None:
+    log = LatencyLog(path, mask_callers=False)
+    log.append(turn())
+    log.close()
+    assert latency_log.recent(path, 1)[0]["caller"] == "+491701234567"

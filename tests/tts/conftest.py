@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 
 from tests import models
+from tests.machine import program
 from tests.tts.server import Script, speech_server, tone
 from tts.hibari import HibariVoice
 from tts.phrases import PhraseCache
@@ -23,8 +23,7 @@ def hibari() -> HibariVoice:
 
 @pytest.fixture(scope="session")
 def piper() -> PiperVoice:
-    if shutil.which("espeak-ng") is None:
-        pytest.skip("espeak-ng is not installed")
+    program("espeak-ng")
     return PiperVoice(models.path("piper-joe"))
 
 

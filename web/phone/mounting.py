@@ -15,13 +15,14 @@ import httpx
 from websockets.asyncio.server import ServerConnection
 from websockets.http11 import Request, Response
 
+from pipeline.latency_log import mask_number
 from web.phone import documents, signatures
 from web.phone.accounts import hang_up_at
 from web.phone.asterisk import Asterisk
 from web.phone.audiosocket import AudioSocketListener
 from web.phone.bridge import PhoneFrontEnd
 from web.phone.plivo import Plivo
-from web.phone.settings import PhoneSettings, masked, secret
+from web.phone.settings import PhoneSettings, secret
 from web.phone.signatures import MissingPackage, ReplayGuard
 from web.phone.socket import WebSocketLine
 from web.phone.telnyx import Telnyx
@@ -121,7 +122,7 @@ class Phones:
     def _front_end(self, carrier: str) -> PhoneFrontEnd:
         return PhoneFrontEnd(
             self._switchboard,
-            shown=masked if self._settings.mask_caller_numbers else str,
+            shown=mask_number if self._settings.mask_caller_numbers else str,
             hang_up=hang_up_at(carrier, self._settings, self._client),
         )
 

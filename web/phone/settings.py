@@ -50,8 +50,3 @@ class PhoneSettings(Protocol):
 def secret(value: SecretStr | None) -> str:
     """A secret's text, empty where it is not set."""
     return value.get_secret_value() if value is not None else ""
-
-
-def masked(number: str) -> str:
-    """A caller's number of which only the last three digits are left: enough to tell callers apart."""
-    return "*" * max(0, len(number) - 3) + number[-3:] if len(number) > 5 else "*" * len(number)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import warnings
 from types import ModuleType
@@ -10,6 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests.machine import program
 from web.phone import g711
 from web.phone.encodings import ALAW, MULAW, Encoding
 
@@ -31,7 +31,6 @@ def test_every_sample_and_code_as_in_audioop() -> None:
     assert g711.alaw_to_pcm(CODES).tobytes() == audioop.alaw2lin(CODES, 2)
 
 
-@pytest.mark.skipif(shutil.which("sox") is None, reason="needs sox: apt-get install sox")
 @pytest.mark.parametrize(
     ("name", "encode", "decode"),
     [("u-law", g711.pcm_to_mulaw, g711.mulaw_to_pcm), ("a-law", g711.pcm_to_alaw, g711.alaw_to_pcm)],
@@ -39,7 +38,7 @@ def test_every_sample_and_code_as_in_audioop() -> None:
 def test_every_code_as_in_sox(name: str, encode: object, decode: object) -> None:
     def sox(data: bytes, given: list[str], wanted: list[str]) -> bytes:
         raw = ["-t", "raw", "-r", "8000", "-c", "1"]
-        command = ["sox", "-D", *raw, *given, "-", *raw, *wanted, "-"]
+        command = [program("sox"), "-D", *raw, *given, "-", *raw, *wanted, "-"]
         return subprocess.run(command, input=data, capture_output=True, check=True).stdout
 
     linear, coded = ["-e", "signed", "-b", "16"], ["-e", name]
