@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from asr.recogniser import Transcript
@@ -10,7 +11,7 @@ from asr.vad import VoiceFrame
 from pipeline.audio_clock import RATE
 from pipeline.commit_gate import CommitGate
 from pipeline.drafting import Drafting
-from pipeline.events import SpeechStarted, TranscriptDelta
+from pipeline.events import SpeechDismissed, SpeechStarted, TranscriptDelta
 from pipeline.interruption import Verdict, judge, words
 from pipeline.microphone import Microphone
 from pipeline.reply import StageFailed
@@ -20,12 +21,21 @@ from pipeline.turn import PREROLL_SECONDS, Turn
 if TYPE_CHECKING:
     from pipeline.call import Call
 
+log = logging.getLogger("rejoinder.call")
+
 _STEP_SECONDS = 0.6
 _STEP_SECONDS_OVER_AGENT = 0.3
 """New audio between recognition passes; shorter while the agent waits to know whether it is interrupted."""
 
 _NOISE_SECONDS = 3.0
 """Speech over the agent without a word in it for that long is noise: the agent goes on."""
+
+_NOISE_TURN_SECONDS = 6.0
+"""The same while the agent is quiet: longer, for a caller who may be about to say something gets time."""
+
+_DEAF_SECONDS = 2.0
+"""Noise that does not stop is listened to again after so long, from where it was given up: the caller may be
+speaking through it."""
 
 
 class Listener:
@@ -39,7 +49,7 @@ class Listener:
         self.microphone = Microphone(call.now)
         self._drafting = Drafting(call)
         self._gate = CommitGate(call, self, self._drafting)
-        self._deaf = False  # noise was judged to be noise: nothing is a turn until it stops
+        self._deaf_since: int | None = None  # noise was judged to be noise: nothing is a turn until it stops
         self._recognition: asyncio.Task[None] | None = None
 
     async def listen(self) -> None:
@@ -62,17 +72,32 @@ class Listener:
         if frame.onset is not None:
             self._speech_began(frame.onset)
         if frame.offset is not None:
-            self._deaf = False
+            self._deaf_since = None
             if self.turn is not None:
                 self.turn.quiet_since = frame.offset
+        elif self._deaf_since is not None:
+            self._listen_again(frame.end)
         turn = self.turn
-        if turn is not None and not frame.speaking and turn.quiet_since is not None:
+        if turn is None:
+            return
+        if not frame.speaking and turn.quiet_since is not None:
             self._gate.quiet(turn, (frame.end - turn.quiet_since) / RATE * 1000)
+        elif not turn.over_agent and turn.seconds > self._call.agent.patience.max_turn_seconds:
+            log.warning("call %s turn %d: the caller did not stop", self._call.id, turn.number)
+            turn.cut_off = True
+            self.commit_now()
+
+    def _listen_again(self, here: int) -> None:
+        """The noise goes on, but the agent is quiet: give what is said through it another chance."""
+        assert self._deaf_since is not None
+        if self._call.mouth.answer is None and here - self._deaf_since >= _DEAF_SECONDS * RATE:
+            onset, self._deaf_since = self._deaf_since, None
+            self._speech_began(onset)
 
     # ---- speech begins and goes on
 
     def _speech_began(self, onset: int) -> None:
-        if self._deaf:
+        if self._deaf_since is not None:
             return
         if self.turn is not None:
             if self.turn.quiet_since is not None:
@@ -115,7 +140,9 @@ class Listener:
                 self.weigh(turn, committed + partial.tentative, final=False)
             if not turn.over_agent:
                 self.tell_words(turn, committed)
-                if self._call.stages.speculate and committed:
+                if turn.seconds > _NOISE_TURN_SECONDS and not words(committed + partial.tentative):
+                    self._dismiss_noise(turn)
+                elif self._call.stages.speculate and committed:
                     self._call.start(self._drafting.prefill(committed))
 
     def tell_words(self, turn: Turn, text: str) -> None:
@@ -140,8 +167,8 @@ class Listener:
             turn_is_over=mouth.answer is None,
         )
         if verdict == "wait" and not words(text) and turn.seconds > _NOISE_SECONDS:
-            verdict = "resume"
-            self._deaf = True
+            self._dismiss_noise(turn)
+            return "resume"
         if verdict == "stop":
             turn.over_agent = False
             if (answer := mouth.stop()) is not None and not answer.heard.strip():
@@ -151,6 +178,12 @@ class Listener:
             self.drop(turn)
         return verdict
 
+    def _dismiss_noise(self, turn: Turn) -> None:
+        log.info("call %s turn %d: %.1f s of noise", self._call.id, turn.number, turn.seconds)
+        if turn.quiet_since is None:
+            self._deaf_since = self.microphone.end
+        self.drop(turn)
+
     def drop(self, turn: Turn) -> None:
         """It was no turn: noise, or a listening noise. The agent goes on where it stopped."""
         self.turn = None
@@ -158,7 +191,19 @@ class Listener:
         if self._recognition is not None:
             self._recognition.cancel()
         self.revision = turn.revision + 1
+        if not turn.over_agent:  # the peer knows of it
+            heard_ms = self.microphone.end * 1000 // RATE
+            self._call.emit(SpeechDismissed(turn.number, turn.revision, heard_ms))
         self._call.mouth.resume()
+
+    def memory_amended(self) -> None:
+        """What the running turn's draft was made from has changed: it is the draft of another one now."""
+        turn = self.turn
+        if turn is not None and turn.attempt is not None and turn.attempt.reply is not None:
+            outdated = turn.attempt.reply
+            outdated.cancel()
+            turn.draft_from(outdated)
+            self._drafting.draft(turn, turn.attempt)
 
     # ---- turns end
 
