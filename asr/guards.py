@@ -1,7 +1,7 @@
 """Against what Whisper makes up: speech after the end of the speech, repetitions, stock phrases for noise.
 
-Confidence is no guard (a loop is decoded with high confidence), so these ask the audio: does the voice last
-long enough for the text, and does each word have a place in it?
+Confidence is no guard against a repetition (it is decoded with high confidence), so most of these ask the
+audio: does the voice last long enough for the text, and does each word have a place in it?
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _STOCK_PHRASES = frozenset(
         *("bye", "bye bye", "the end", "please subscribe", "music", "applause", "so", "oh", "uh", "okay"),
     }
 )
-_DOUBTFUL = 0.4
+_DOUBTFUL = 0.33  # "Okay." alone, clearly said, has 0.38
+_HOPELESS = (
+    0.2  # hums, coughs and speech played backwards stay under 0.17, single words said clearly over 0.25
+)
 
 
 def token_limit(seconds: float) -> int:
@@ -59,8 +62,8 @@ def placed(tokens: Sequence[Token]) -> int:
 
 
 def made_up(text: str, probability: float, voice_seconds: float) -> bool:
-    """Is the whole hypothesis one that noise gives? `probability`: the mean of its tokens'."""
+    """Is the whole hypothesis one that noise gives? `probability`: the mean of its words'."""
     plain = "".join(c for c in text.lower() if c.isalnum() or c == " ").strip()
-    if not plain or voice_seconds < MIN_VOICE_SECONDS:
+    if not plain or voice_seconds < MIN_VOICE_SECONDS or probability < _HOPELESS:
         return True
     return plain in _STOCK_PHRASES and probability < _DOUBTFUL

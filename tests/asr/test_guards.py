@@ -39,13 +39,15 @@ def test_the_limit_leaves_room_for_fast_speech() -> None:
     [
         (" Thank you.", 0.2, 0.5, True),
         (" Thank you.", 0.9, 0.5, False),
-        (" What time is it?", 0.2, 0.9, False),
+        (" Okay", 0.38, 0.4, False),
+        (" What time is it?", 0.25, 0.9, False),
+        (" I'm not", 0.15, 0.3, True),
         (" What time is it?", 0.9, 0.05, True),
         (" ...", 0.9, 2.0, True),
         ("", 0.0, 2.0, True),
     ],
 )
-def test_noise_is_told_by_stock_phrases_in_doubt(
+def test_noise_is_told_by_stock_phrases_in_doubt_and_by_hopeless_words(
     text: str, probability: float, voice_seconds: float, made_up: bool
 ) -> None:
     assert guards.made_up(text, probability, voice_seconds) is made_up
