@@ -45,7 +45,6 @@ class PiperVoice(SegmentedVoice):
         network = PiperNetwork(
             model.read_bytes(),
             sample_rate=sample_rate,
-            quality=config["audio"].get("quality", ""),
             scales=scales,
             threads=threads,
         )

@@ -3,7 +3,8 @@
 VITS (Kim et al., 2106.06103) makes latent frames from the whole sentence's phonemes and durations; the flow
 and the HiFi-GAN decoder behind them are convolutions, so any window of their output depends on that window
 and a few frames around it. With those as context the windows are the whole sentence's audio, without a
-cross-fade. The network's noise is ours to give, so that the same text always gives the same audio.
+cross-fade. How many frames that takes differs from voice to voice and is found when a voice is loaded. The
+network's noise is ours to give, so that the same text always gives the same audio.
 """
 
 from __future__ import annotations
@@ -19,14 +20,8 @@ from tts.onnx_graph import FLOAT, Graph, Node, Tensor
 from tts.onnx_session import session
 from tts.segmented import Speech
 from tts.voice import Samples
+from tts.windows import Frames, ramped, reach, with_context
 
-FLOW_CONTEXT = 32
-"""Frames on each side that a flow frame depends on: 4 couplings of 4 convolutions of 5 frames."""
-DECODER_CONTEXT = {"x_low": 12, "low": 12, "medium": 12}
-WIDEST_DECODER_CONTEXT = 14
-"""Frames on each side that a decoder frame depends on, by the voice's quality; "high" has the widest."""
-WINDOWS = (16, 44, 88, 176)
-"""Frames decoded at a time: few for an early first sound, then more, since context is computed twice."""
 FLOW_WINDOW = 128
 SHORTEST_FLOW = 72
 """Frames. ONNX Runtime sums narrow products in another order, which the flow enlarges."""
@@ -49,9 +44,7 @@ class Encoded:
 class PiperNetwork:
     """One voice's network; safe across threads."""
 
-    def __init__(
-        self, model: bytes, *, sample_rate: int, quality: str, scales: Sequence[float], threads: int = 1
-    ) -> None:
+    def __init__(self, model: bytes, *, sample_rate: int, scales: Sequence[float], threads: int = 1) -> None:
         """`scales` are the voice's noise, length and duration-noise scales. Raises PiperError."""
         graph = Graph(model)
         points = _cut_points(graph)
@@ -59,7 +52,6 @@ class PiperNetwork:
         self._points = points
         self._sample_rate = sample_rate
         self._scales = np.asarray(scales, np.float32)
-        self._context = DECODER_CONTEXT.get(quality, WIDEST_DECODER_CONTEXT)
         duration_noise = {name: Tensor(FLOAT, 3) for name in points.duration_noise}
         self._crossing = crossing
         self._encoder = session(graph.part(duration_noise, [*crossing, points.durations]), threads)
@@ -69,6 +61,7 @@ class PiperNetwork:
         self._flow = session(graph.part(flow_inputs, [points.decoder_input]), threads)
         self._decoder = session(graph.part({points.decoder_input: Tensor(FLOAT, 3)}, [points.audio]), threads)
         self.hop = self._decode(np.zeros((1, points.channels, 4), np.float32)).size // 4
+        self._flow_context, self._context = self._contexts()
 
     def say(self, ids: Sequence[int]) -> Speech:
         """The segment's audio, float32 at the voice's rate."""
@@ -96,41 +89,56 @@ class PiperNetwork:
     def stream(self, encoded: Encoded) -> Iterator[Samples]:
         """The sentence's audio in windows, float32 in [-1, 1] at the voice's rate; together, the whole."""
         flowed = np.empty((1, self._points.channels, encoded.frames), np.float32)
-        ready = begin = 0
-        for size in _sizes():
-            end = min(begin + size, encoded.frames)
-            first, last = max(0, begin - self._context), min(encoded.frames, end + self._context)
+        ready = 0
+        for begin, end in ramped(encoded.frames):
+            first, last = with_context(begin, end, self._context, encoded.frames)
             if last > ready:
                 until = min(encoded.frames, max(last, ready + FLOW_WINDOW if ready else 0))
                 flowed[:, :, ready:until] = self._run_flow(encoded, ready, until)
                 ready = until
             audio = self._decode(flowed[:, :, first:last])
             yield audio[(begin - first) * self.hop : (end - first) * self.hop]
-            begin = end
-            if begin == encoded.frames:
-                return
 
     def whole(self, encoded: Encoded) -> Samples:
         """The sentence's audio at once, as the network was exported to make it."""
         return self._decode(self._run_flow(encoded, 0, encoded.frames))
 
-    def _run_flow(self, encoded: Encoded, begin: int, end: int) -> npt.NDArray[np.float32]:
-        first, last = max(0, begin - FLOW_CONTEXT), min(encoded.frames, end + FLOW_CONTEXT)
+    def _run_flow(self, encoded: Encoded, begin: int, end: int) -> Frames:
+        first, last = with_context(begin, end, self._flow_context, encoded.frames)
         last = min(encoded.frames, max(last, first + SHORTEST_FLOW))
         first = max(0, min(first, last - SHORTEST_FLOW))
         window = {
-            name: np.ascontiguousarray(value[..., first:last])
-            if value.ndim == 3 and value.shape[-1] == encoded.frames
-            else value
+            name: np.ascontiguousarray(value[..., first:last]) if _by_frame(value, encoded) else value
             for name, value in encoded.latents.items()
         }
-        flowed: npt.NDArray[np.float32] = self._flow.run([self._points.decoder_input], window)[0]
+        flowed: Frames = self._flow.run([self._points.decoder_input], window)[0]
         return flowed[:, :, begin - first : end - first]
 
-    def _decode(self, frames: npt.NDArray[np.float32]) -> Samples:
+    def _contexts(self) -> tuple[int, int]:
+        """The frames on each side that a frame behind the flow, and one of the audio, depends on."""
+        example = self.encode([0] * 8)
+        def flow(frames: Frames) -> Frames:
+            latents = {
+                name: np.resize(value, (1, 1, frames.shape[2])) if value.shape[1] == 1 else frames
+                for name, value in example.latents.items()
+                if _by_frame(value, example)
+            }
+            answer: Frames = self._flow.run([self._points.decoder_input], dict(example.latents) | latents)[0]
+            return answer
+
+        try:
+            return reach(flow, self._points.channels), reach(self._decode, self._points.channels)
+        except ValueError as error:
+            raise PiperError(f"the voice cannot be streamed: {error}") from error
+
+    def _decode(self, frames: Frames) -> Samples:
         window = {self._points.decoder_input: np.ascontiguousarray(frames)}
         audio: Samples = self._decoder.run([self._points.audio], window)[0]
         return audio.reshape(-1)
+
+
+def _by_frame(value: npt.NDArray[Any], encoded: Encoded) -> bool:
+    return value.ndim == 3 and value.shape[-1] == encoded.frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +174,3 @@ def _only(graph: Graph, operator: str) -> Node:
     if len(nodes) != 1:
         raise PiperError(f"the ONNX file is no Piper voice: it has {len(nodes)} {operator} nodes, not one")
     return nodes[0]
-
-
-def _sizes() -> Iterator[int]:
-    yield from WINDOWS
-    while True:
-        yield WINDOWS[-1]

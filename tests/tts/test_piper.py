@@ -16,6 +16,7 @@ from tts.onnx_graph import CutError
 from tts.piper import PiperVoice
 from tts.piper_network import PiperError, PiperNetwork
 from tts.piper_phonemes import PiperPhonemes
+from tts.windows import WINDOWS
 
 SENTENCES = [
     "Hello!",
@@ -61,7 +62,7 @@ def test_less_context_than_the_receptive_field_would_not_do(
 def test_the_first_window_is_the_shortest(phonemes: PiperPhonemes, network: PiperNetwork) -> None:
     (segment,) = phonemes.segments(SENTENCES[3])
     sizes = [len(window) for window in network.stream(network.encode(segment.ids))]
-    assert sizes[0] == piper_network.WINDOWS[0] * network.hop
+    assert sizes[0] == WINDOWS[0] * network.hop
     assert sizes[:-1] == sorted(sizes[:-1])
 
 
@@ -71,7 +72,7 @@ def test_the_three_parts_say_what_the_uncut_network_says(
     """With its noise turned off the voice's own file and ours must agree."""
     model = _model().read_bytes()
     (segment,) = phonemes.segments(SENTENCES[2])
-    silent = PiperNetwork(model, sample_rate=22_050, quality="medium", scales=[0.0, 1.0, 0.0])
+    silent = PiperNetwork(model, sample_rate=22_050, scales=[0.0, 1.0, 0.0])
     uncut = piper_network.session(model, 1)
     inputs = {
         "input": np.asarray([segment.ids], np.int64),
