@@ -62,11 +62,15 @@ class Silence(_Part):
 
 
 class Patience(_Part):
-    """End of turn, in milliseconds of silence: where drafting starts, and the bounds of the decision."""
+    """End of turn, in milliseconds of silence: where drafting starts, and the bounds of the decision.
+
+    A caller who does not stop for `max_turn_seconds` is answered on what was said so far.
+    """
 
     soft_end_ms: float = Field(default=200, ge=60)
     min_silence_ms: float | None = Field(default=None, ge=60)
     max_silence_ms: float | None = Field(default=None, ge=200)
+    max_turn_seconds: float = Field(default=180.0, ge=5)
 
 
 class Agent(_Part):

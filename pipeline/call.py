@@ -142,6 +142,13 @@ class Call:
         """The peer reports how much of a reply it has played."""
         self.mouth.report_played(reply_id, played_ms)
 
+    def truncate(self, reply_id: str, played_ms: float) -> None:
+        """The peer says where it stopped a reply, perhaps after the call did: then the memory is amended."""
+        amended = self.mouth.truncate(reply_id, played_ms)
+        if amended is not None:
+            self.dialogue.amend_agent(*amended)
+            self.listener.memory_amended()
+
     def mark_played(self, name: str) -> None:
         """A ReplyMark came back from the carrier."""
         self.mouth.mark_played(name)

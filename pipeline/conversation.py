@@ -23,6 +23,12 @@ class Dialogue:
         if text.strip():
             self._messages.append(Message("assistant", text, ids))
 
+    def amend_agent(self, before: str, after: str) -> None:
+        """The caller heard `after` of the agent's last words, not `before` as was thought."""
+        if before.strip():
+            self._messages.pop()
+        self.agent_said(after)
+
     def messages(self, growing: str = "") -> list[Message]:
         """The prompt so far, with the caller's not yet committed words as a last message when there are
         any."""

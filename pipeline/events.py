@@ -30,6 +30,16 @@ class SpeechStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeechDismissed:
+    """What `SpeechStarted` announced was no turn: noise, or words that a typed message replaced. The turn's
+    number may be used again. `audio_ms`: the position up to which it was listened to."""
+
+    turn: int
+    revision: int
+    audio_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class SpeechStopped:
     """The caller's turn is decided to be over (commit). `audio_ms`: true end of speech, not detection
     time."""
@@ -185,6 +195,7 @@ class CallEnded:
 
 CallEvent = (
     SpeechStarted
+    | SpeechDismissed
     | SpeechStopped
     | TranscriptDelta
     | TranscriptDone

@@ -54,10 +54,11 @@ class HouseKeeping:
                 self._send_digits()
             if now - began >= self._max_seconds:
                 call.end("max_length")
-            if call.mouth.answer is not None or call.listener.turn is not None:
+            turn = call.listener.turn
+            if call.mouth.answer is not None or (turn is not None and turn.told):
                 self._last_word = now
-            elif self._end_after is None and now - self._last_word >= call.agent.silence.after_seconds:
-                self._nobody_there()
+            elif turn is None and self._end_after is None:
+                self._look_after_silence(now)
 
     def caller_spoke(self) -> None:
         """A turn was committed."""
@@ -105,9 +106,12 @@ class HouseKeeping:
         digits, self._digits, self._digits_due = self._digits, "", None
         self._call.say_text("(on the keypad) " + " ".join(digits))
 
-    def _nobody_there(self) -> None:
+    def _look_after_silence(self, now: float) -> None:
+        """Noises and coughs are no words: a caller who says none for long is asked, and then left."""
         call, silence = self._call, self._call.agent.silence
-        self._last_word = call.now()
+        if now - self._last_word < silence.after_seconds:
+            return
+        self._last_word = now
         if self._asked < silence.times:
             self._asked += 1
             call.say(silence.text)

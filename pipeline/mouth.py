@@ -64,6 +64,7 @@ class Mouth:
         self._over = over
         self._answer: Answer | None = None
         self._playout: Playout | None = None
+        self._interrupted: tuple[Answer, float] | None = None  # the last answer, and how much of it was sent
         self._marks: dict[str, float] = {}
         self._next_mark_ms = 0.0
 
@@ -123,6 +124,7 @@ class Mouth:
         one."""
         answer, playout = self._answer, self._playout
         if answer is None or playout is None:
+            self._interrupted = None  # whoever stops a quiet mouth is about to say something else
             return None
         playout.pause()
         answer.timeline.mark("interrupted", asyncio.get_running_loop().time())
@@ -138,6 +140,18 @@ class Mouth:
         if self._answer is not None and self._playout is not None and self._answer.reply.id == reply_id:
             self._playout.report_played(played_ms / 1000)
             self._answer.timeline.mark("audio_heard", asyncio.get_running_loop().time() - played_ms / 1000)
+
+    def truncate(self, reply_id: str, played_ms: float) -> tuple[str, str] | None:
+        """The peer's word on where it stopped a reply: like a report, or, for the answer that was interrupted
+        last, its heard text (before, now) if that changes."""
+        if self._answer is not None or self._interrupted is None:
+            self.report_played(reply_id, played_ms)
+            return None
+        answer, sent_seconds = self._interrupted
+        before = answer.heard
+        if answer.reply.id == reply_id:
+            answer.heard = answer.reply.track.heard_text(min(played_ms / 1000, sent_seconds))
+        return (before, answer.heard) if answer.heard != before else None
 
     def mark_played(self, name: str) -> None:
         """A carrier's mark came back. One that returns after a clear is not playback: its reply is over or
@@ -155,6 +169,7 @@ class Mouth:
         )
         if status in ("completed", "cut"):
             answer.timeline.mark("reply_end", asyncio.get_running_loop().time())
+        self._interrupted = (answer, self._playout.sent_seconds) if status == "interrupted" else None
         self._answer, self._playout = None, None
         self._emit(
             ReplyDone(answer.turn, answer.revision, answer.reply.id, status, answer.reply.text, answer.heard)

@@ -64,6 +64,7 @@ class Turn:
         self._emit = emit
         self.over_agent = False
         self.committed = False
+        self.cut_off = False
         self.quiet_since: int | None = None
         self.longest_pause_ms = 0.0
         self.attempt: Attempt | None = None

@@ -26,10 +26,6 @@ _REPORT_FRAMES = 5
 _SETTLE_SECONDS = 0.6
 """Silence after a recording before its turn can count as over: the server hears of speech a little later."""
 
-_NOISE_SECONDS = 4.0
-"""Speech that was not followed by the end of a turn in that much silence was no speech to the server."""
-
-
 _NOTHING: Audio = np.zeros(0, np.float32)
 
 
@@ -114,8 +110,7 @@ class TalkClient:
     def _settled(self) -> bool:
         """The recording is over, nobody speaks, and every turn that was committed is answered."""
         silence = self._silent_frames * _FRAME_SECONDS
-        speaking = self._speech_open and silence < _NOISE_SECONDS
-        return silence >= _SETTLE_SECONDS and not speaking and not self._unanswered
+        return silence >= _SETTLE_SECONDS and not self._speech_open and not self._unanswered
 
     async def _until(self, met: Callable[[], bool], patience: float, problem: str) -> None:
         """Look again at every frame that is sent; the call's events and the recording keep the patience."""
@@ -185,9 +180,13 @@ class TalkClient:
                 self._greeted = not event["session"]["rejoinder"]["greeting"]
             case "input_audio_buffer.speech_started":
                 self._speech_open = True
+            case "rejoinder.speech_dismissed":
+                self._speech_open = False
             case "input_audio_buffer.committed":
                 self._speech_open = False
                 self._unanswered.add(event["item_id"])
+            case "conversation.item.input_audio_transcription.completed" if not event["transcript"]:
+                self._unanswered.discard(event["item_id"])
             case "response.output_audio.delta":
                 samples = pcm16_to_float(base64.b64decode(event["delta"]))
                 self._audio.setdefault(event["item_id"], []).append(samples)

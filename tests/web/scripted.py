@@ -69,6 +69,9 @@ class ScriptedCall:
     def playback(self, reply_id: str, played_ms: float) -> None:
         self._note("playback", reply_id, played_ms)
 
+    def truncate(self, reply_id: str, played_ms: float) -> None:
+        self._note("truncate", reply_id, played_ms)
+
     def cancel_reply(self) -> None:
         self._note("cancel_reply")
 

@@ -63,6 +63,11 @@ async def test_a_call_is_heard_shown_played_and_timed(microphone: Path) -> None:
         await call.until_heard(1.0)
         assert np.sqrt(np.mean(call.heard[8000:] ** 2)) > 0.01
 
+        await call.say(events.SpeechStarted(1, 1, 200))
+        await page.until("document.body.dataset.state === 'hearing'")
+        await call.say(events.SpeechDismissed(1, 1, 600))  # a cough
+        await page.until(LISTENING)
+
         marks = {"asr_final": 300.0, "llm_start": 310.0, "llm_first_token": 500.0, "commit": 600.0}
         await ask(call, 1, "Are you open?", **marks)
         await page.until("document.getElementById('waterfall').ariaLabel.includes('Recognition: 300 ms')")

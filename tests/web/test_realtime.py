@@ -180,6 +180,21 @@ def test_a_caller_turn_on_the_wire() -> None:
     assert len({wire["event_id"] for wire in wires}) == len(wires)
 
 
+def test_speech_that_was_no_turn_is_dismissed_by_its_item() -> None:
+    started, dismissed, *later = translated(
+        Session(),
+        events.SpeechStarted(1, 1, 500),
+        events.SpeechDismissed(1, 1, 900),
+        events.SpeechStarted(1, 2, 2000),
+        events.SpeechStopped(1, 2, 2500),
+        events.TranscriptDone(1, 2, "Yes."),
+    )
+    assert dismissed["type"] == "rejoinder.speech_dismissed"
+    assert (dismissed["item_id"], dismissed["audio_end_ms"]) == (started["item_id"], 900)
+    usage = next(wire["usage"] for wire in later if "usage" in wire)
+    assert usage["seconds"] == 0.5, "counted from where the turn itself began"
+
+
 @pytest.mark.parametrize(("rate_in", "rate_out"), [(24_000, 24_000), (22_050, 24_000), (24_000, 8_000)])
 def test_a_reply_on_the_wire_carries_all_its_audio(rate_in: int, rate_out: int) -> None:
     session = Session()

@@ -248,7 +248,7 @@ async def test_what_a_client_asks_for_reaches_the_call() -> None:
         await call.until_told("cancel_reply")
         await client.send("conversation.item.truncate", item_id=item, content_index=0, audio_end_ms=60)
         await client.receive("conversation.item.truncated")
-        await call.until_told("playback", "r1", 60)
+        await call.until_told("truncate", "r1", 60)
         await call.say(events.ReplyDone(1, 1, "r1", "interrupted", "Yes.", ""))
         answer = (await client.receive("response.done"))["response"]
         assert (answer["status"], answer["status_details"]["reason"]) == ("cancelled", "client_cancelled")

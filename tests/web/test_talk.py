@@ -102,6 +102,32 @@ async def test_a_pause_in_a_recording_may_make_two_turns() -> None:
 
 
 @on_loop
+async def test_noise_after_the_answer_is_not_waited_for() -> None:
+    async with serving() as (server, service), talking(server.address) as client:
+        call = await meet(service, client)
+        saying = asyncio.create_task(client.say(SPEECH))
+        await call.until_heard(0.1)
+        await answer(call, 1)
+        await call.say(events.SpeechStarted(2, 1, 300))
+        await call.until_heard(2.0)
+        assert not saying.done()
+        await call.say(events.SpeechDismissed(2, 1, 900))
+        assert len(await saying) == 1
+
+
+@on_loop
+async def test_a_turn_without_a_word_is_not_waited_for() -> None:
+    async with serving() as (server, service), talking(server.address) as client:
+        call = await meet(service, client)
+        saying = asyncio.create_task(client.say(SPEECH))
+        await call.until_heard(0.1)
+        await call.say(events.SpeechStarted(1, 1, 0), events.SpeechStopped(1, 1, 200))
+        await call.say(events.TranscriptDone(1, 1, ""))
+        await answer(call, 2)
+        assert len(await saying) == 1
+
+
+@on_loop
 async def test_an_interruption_waits_until_the_agent_has_been_heard() -> None:
     async with serving() as (server, service), talking(server.address) as client:
         call = await meet(service, client)

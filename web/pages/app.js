@@ -20,8 +20,6 @@ const STATES = {
   paused: "Listening to you…",
 };
 
-const NOISE_MS = 6000;
-
 const $ = (id) => document.getElementById(id);
 const transcript = new Transcript($("transcript"), $("transcript-empty"));
 const waterfall = new Waterfall($("waterfall"), $("headline"), $("caption"));
@@ -33,10 +31,8 @@ const turn = new LiveTurn();
 
 let running = null; // {call, microphone, playback, startedAt}
 let speaking = null; // the item being said
-let hearingUntil = 0; // speech without a word in it for so long was noise
 
 function setState(state) {
-  if (state === "hearing") hearingUntil = performance.now() + NOISE_MS;
   document.body.dataset.state = state;
   $("status").textContent = STATES[state];
   const inCall = state !== "idle";
@@ -109,11 +105,15 @@ async function problemOf(error) {
 const handlers = {
   "input_audio_buffer.speech_started": () => setState(speaking ? "paused" : "hearing"),
   "input_audio_buffer.speech_stopped": () => setState("thinking"),
-  "conversation.item.input_audio_transcription.delta": ({ item_id, delta }) => {
-    transcript.callerSays(item_id, delta);
-    if (state() === "hearing") setState("hearing");
+  "rejoinder.speech_dismissed": ({ item_id }) => {
+    transcript.callerSaid(item_id, "");
+    if (state() === "hearing") setState("listening");
   },
-  "conversation.item.input_audio_transcription.completed": ({ item_id, transcript: text }) => transcript.callerSaid(item_id, text),
+  "conversation.item.input_audio_transcription.delta": ({ item_id, delta }) => transcript.callerSays(item_id, delta),
+  "conversation.item.input_audio_transcription.completed": ({ item_id, transcript: text }) => {
+    transcript.callerSaid(item_id, text);
+    if (!text && state() === "thinking") setState("listening");
+  },
   "response.created": () => setState("thinking"),
   "response.output_audio_transcript.delta": ({ item_id, delta }) => transcript.agentSays(item_id, delta),
   "response.output_audio.delta": ({ item_id, samples }) => {
@@ -185,7 +185,6 @@ function title(number, revision) {
 function paint(now) {
   callerMeter.paint();
   agentMeter.paint();
-  if (state() === "hearing" && now > hearingUntil) setState("listening");
   if (turn.running) waterfall.show(turn.marks, turn.elapsed(now));
   const seconds = running ? Math.floor((now - running.startedAt) / 1000) : null;
   if (seconds !== null && String(seconds) !== $("clock").dataset.seconds) {

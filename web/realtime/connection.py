@@ -197,7 +197,7 @@ class _Listener:
         self._call.cancel_reply()
 
     async def _truncate(self, event: client.ItemTruncate) -> None:
-        self._call.playback(self._reply(event.item_id, event), event.audio_end_ms)
+        self._call.truncate(self._reply(event.item_id, event), event.audio_end_ms)
         await self._put(
             "conversation.item.truncated",
             item_id=event.item_id,

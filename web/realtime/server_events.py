@@ -91,6 +91,10 @@ class Translator:
                 self._speech_began_ms.setdefault(turn, at)
                 item = caller_item(turn)
                 return [self.event("input_audio_buffer.speech_started", audio_start_ms=at, item_id=item)]
+            case events.SpeechDismissed(turn=turn, audio_ms=at):
+                self._speech_began_ms.pop(turn, None)
+                item = caller_item(turn)
+                return [self.event("rejoinder.speech_dismissed", audio_end_ms=at, item_id=item)]
             case events.SpeechStopped():
                 return self._speech_stopped(event)
             case events.TranscriptDelta(turn=turn, text=text):
