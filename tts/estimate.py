@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 from tts.speakable import Spoken
-from tts.voice import WordTiming
+from tts.voice import Cancelled, VoiceChunk, WordTiming
 
 CHARACTERS_PER_SECOND = 15.0
 """Usual speaking rate, word gaps included; only used while the unit's length is still unknown."""
 
 
-class EstimatedTimings:
+def timed(
+    chunks: Iterator[VoiceChunk], spoken: Spoken, sample_rate: int, cancelled: Cancelled
+) -> Iterator[VoiceChunk]:
+    """The unit's chunks with estimated word timings. The first sound does not wait; the last chunk has every
+    word that is left."""
+    timings = _Timings(spoken)
+    sent = 0
+    pending: VoiceChunk | None = None
+    for chunk in chunks:
+        if pending is not None:
+            yield pending
+        first = not sent
+        sent += len(chunk.samples)
+        pending = VoiceChunk(chunk.samples, timings.until(sent / sample_rate))
+        if first:  # never the last one, which is the gap
+            yield pending
+            pending = None
+    if pending is not None and not cancelled():
+        yield VoiceChunk(pending.samples, pending.words + timings.finish(sent / sample_rate))
+
+
+class _Timings:
     """Guesses when each written word is heard while audio arrives, and fits the rest when it has ended."""
 
     def __init__(self, spoken: Spoken) -> None:

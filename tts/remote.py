@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import soxr
 
-from tts.estimate import EstimatedTimings
+from tts.estimate import timed
 from tts.pauses import gap_after
 from tts.silence import Piece, join
 from tts.speakable import speakable
@@ -52,13 +52,18 @@ class RemoteVoice:
         *,
         fallback: Voice | None = None,
         pronunciations: Mapping[str, str] | None = None,
+        language: str = "en",
         client: httpx.Client | None = None,
     ) -> None:
+        """`language`: of the numbers and abbreviations in the text. Raises ValueError for one that cannot be
+        read aloud."""
+        speakable("", language=language)
         self.name = f"remote:{settings.model}:{settings.voice}"
         self.sample_rate = settings.sample_rate
         self._settings = settings
         self._fallback = fallback
         self._pronunciations = pronunciations
+        self._language = language
         self._client = client or httpx.Client(timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS))
 
     def warm_up(self) -> None:
@@ -68,31 +73,18 @@ class RemoteVoice:
 
     def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
         """See `Voice.synthesise`. Word timings are estimates, since the protocol has none."""
-        spoken = speakable(text, pronunciations=self._pronunciations)
+        spoken = speakable(text, pronunciations=self._pronunciations, language=self._language)
         if not spoken.spans:
             return
-        timings = EstimatedTimings(spoken)
-        sent = 0
-        pending: VoiceChunk | None = None
+        remote = Piece((VoiceChunk(s) for s in self._audio(spoken.text, cancelled)), gap_after(text))
+        chunks = join([remote], self.sample_rate, cancelled)
         try:
-            remote = Piece((VoiceChunk(s) for s in self._audio(spoken.text, cancelled)), gap_after(text))
-            for chunk in join([remote], self.sample_rate, cancelled):
-                if pending is not None:
-                    yield pending
-                sent += len(chunk.samples)
-                timed = VoiceChunk(chunk.samples, timings.until(sent / self.sample_rate))
-                if sent == len(chunk.samples):
-                    yield timed  # the first sound does not wait; the last chunk, the gap, is never the first
-                else:
-                    pending = timed
+            yield from timed(chunks, spoken, self.sample_rate, cancelled)
         except RemoteVoiceError as error:
             if self._fallback is None:
                 raise
             log.warning("%s: %s; saying it with %s", self.name, error, self._fallback.name)
             yield from _at_rate(self._fallback, text, self.sample_rate, cancelled)
-            return
-        if pending is not None and not cancelled():
-            yield VoiceChunk(pending.samples, pending.words + timings.finish(sent / self.sample_rate))
 
     def _audio(self, text: str, cancelled: Cancelled) -> Iterator[Samples]:
         for attempt in range(1, TRIES + 1):
