@@ -103,13 +103,8 @@ class Conversation:
 
     def _state(self, ids: list[int], sampling: Sampling, previous: Sequence[int], turn: int) -> ReplyState:
         model = self._model
-        processors = Processors(
-            sampling,
-            len(ids),
-            model.tokenizer.ends,
-            model.word_ids(sampling.bad_words),
-            with_runner_up=model.margin > 0.0,
-        )
+        bad_words = model.word_ids(sampling.bad_words)
+        processors = Processors(sampling, len(ids), model.tokenizer.ends, bad_words)
         noise = SeededNoise(sampling.seed, turn)
         return ReplyState(ids, len(ids), processors, noise, model.verifier.draft_purpose, previous)
 

@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 
 from llm.cache import CallCache
 from llm.drafters.base import Draft, ReplyState
+from llm.near_ties import settled
 from llm.processors import LogitsRow
 from llm.stats import ReplyStats
 from llm.targets.base import Logits
@@ -61,7 +62,7 @@ class Generation:
     """Most tokens this reply may have: the sampling's limit or what the context leaves."""
     cancelled: Callable[[], bool]
     margin: float = 0.0
-    """How far a logit may differ between a block and a pass of its own; 0 where rows are exact."""
+    """How far two logits of a row may move against each other between blocks; 0 where rows are exact."""
     rounds: list[Round] = field(default_factory=list)
     ended: Reason | None = None
 
@@ -79,7 +80,8 @@ class Generation:
                 block = [*ids[len(self.cache) :], *draft.ids]
                 logits = self._pass(block, len(draft.ids) + 1)
                 # Commit, token by token, so that an end inside the block is an end.
-                yield from self._commit(draft, logits, guarded=self.margin > 0.0 and len(block) > 1)
+                guarded = self.margin > 0.0 and self.verifier.pathwise and len(block) > 1
+                yield from self._commit(draft, logits, guarded=guarded)
                 # Learn, and forget what was rejected. The token committed last is always still to be read.
                 self.proposer.learn(ids[before:])
                 self.cache.keep_prefix(ids[:-1])
@@ -117,10 +119,8 @@ class Generation:
             if i > 0 and self.cancelled():
                 self.ended = "cancelled"
                 return
-            verdict = self._judge(logits[i], draft, i)
-            near_tie = guarded and verdict.lead <= self._guarded_lead()
-            if near_tie:
-                verdict = self._judge(self._row_alone(), draft, i)
+            near_tie = guarded and not self._settled(logits[i])
+            verdict = self._judge(self._row_alone() if near_tie else logits[i], draft, i)
             if verdict.token in self.state.processors.ends:
                 this.ended = True
                 self.ended = "eos"
@@ -151,6 +151,6 @@ class Generation:
         draft_law = draft.laws[i] if draft.laws is not None and drafted is not None else None
         return self.verifier.judge(law, state.position, drafted, draft_law, state.noise)
 
-    def _guarded_lead(self) -> float:
-        """Two logits may each be off by the margin; leads are measured in logits over temperature."""
-        return 2.0 * self.margin / (self.state.processors.sampling.temperature or 1.0)
+    def _settled(self, row: LogitsRow) -> bool:
+        state = self.state
+        return settled(state.processors, row, state.ids, state.noise, state.position, self.margin)

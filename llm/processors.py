@@ -27,13 +27,11 @@ _LIKELY = 1e-4
 class Law:
     """The distribution of the next token: softmax(scores) over `ids`, all other ids having probability 0.
 
-    `ids` int64 [n], ascending; `scores` float64 [n], logits over temperature. A greedy law has one id;
-    `lead` is then how far it lies above the second best, where that was asked for.
+    `ids` int64 [n], ascending; `scores` float64 [n], logits over temperature. A greedy law has one id.
     """
 
     ids: Ids
     scores: Scores
-    lead: float = float("inf")
 
     def probabilities(self) -> Scores:
         """float64 [n], summing to 1."""
@@ -53,14 +51,13 @@ class Processors:
     """Everything between logits and law, for one reply. `start`: where the reply begins in the ids.
 
     `bad_words` are id sequences whose last id is forbidden after the others; `ends` are the ids that end a
-    reply, held back until `min_tokens`. `with_runner_up` asks for `Law.lead` (it costs a partition a row).
+    reply, held back until `min_tokens`.
     """
 
     sampling: Sampling
     start: int
     ends: frozenset[int] = frozenset()
     bad_words: tuple[tuple[int, ...], ...] = ()
-    with_runner_up: bool = False
 
     def law(self, row: LogitsRow, prefix: Sequence[int]) -> Law:
         """The law of the token after `prefix` (prompt and reply), from its logits float32 [vocabulary].
@@ -69,17 +66,21 @@ class Processors:
         temperature, min-p, top-k, top-p. Tokens e**-26 times less likely than the best are left out: the
         noise cannot draw them. Raises `NonFiniteLogits` where no best token exists.
         """
-        logits = self._penalised(row, prefix)
         if self.sampling.temperature == 0.0:
-            return _greedy(logits, self.with_runner_up)
-        scores = logits.astype(np.float64) / self.sampling.temperature
+            return _greedy(self.penalised(row, prefix))
+        return _filtered(self.scored(row, prefix), self.sampling)
+
+    def scored(self, row: LogitsRow, prefix: Sequence[int]) -> Law:
+        """The law before min-p, top-k and top-p leave tokens out of it, at a temperature above 0."""
+        scores = self.penalised(row, prefix).astype(np.float64) / self.sampling.temperature
         best = scores.max()
         if not np.isfinite(best):
             raise NonFiniteLogits(f"language model: the best of {len(scores)} logits is {best}")
         ids = np.flatnonzero(scores >= best - RESOLUTION)
-        return _filtered(Law(ids, scores[ids]), self.sampling)
+        return Law(ids, scores[ids])
 
-    def _penalised(self, row: LogitsRow, prefix: Sequence[int]) -> LogitsRow:
+    def penalised(self, row: LogitsRow, prefix: Sequence[int]) -> LogitsRow:
+        """The logits with bias, penalties and bans; `row` itself where there are none."""
         sampling = self.sampling
         banned = self._banned(prefix)
         counted = sampling.frequency_penalty != 0.0 or sampling.presence_penalty != 0.0
@@ -113,14 +114,11 @@ class Processors:
         return banned
 
 
-def _greedy(logits: LogitsRow, with_runner_up: bool) -> Law:
+def _greedy(logits: LogitsRow) -> Law:
     best = int(logits.argmax())  # a NaN wins an argmax, so looking at the winner is enough
     if not np.isfinite(logits[best]):
         raise NonFiniteLogits(f"language model: the best of {len(logits)} logits is {logits[best]}")
-    lead = float("inf")
-    if with_runner_up and len(logits) > 1:
-        lead = float(logits[best] - np.partition(logits, -2)[-2])
-    return Law(np.array([best]), np.zeros(1), lead)
+    return Law(np.array([best]), np.zeros(1))
 
 
 def _filtered(law: Law, sampling: Sampling) -> Law:

@@ -27,25 +27,25 @@ Verification = Literal["coupled", "rejection", "relaxed"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`token` is committed; `accepted` says that it is the drafted one and the draft goes on.
-
-    `lead`: by how much the token won against the runner-up, in the law's scores; infinite where the rule
-    does not say.
-    """
+    """`token` is committed; `accepted` says that it is the drafted one and the draft goes on."""
 
     token: int
     accepted: bool
-    lead: float = float("inf")
 
 
 class Verifier(Protocol):
-    """A rule of verification. `lossless` rules leave the distribution of replies as it is."""
+    """A rule of verification. `lossless` rules leave the distribution of replies as it is; under a `pathwise`
+    rule the reply is the same tokens as without speculation.
+    """
 
     @property
     def name(self) -> str: ...
 
     @property
     def lossless(self) -> bool: ...
+
+    @property
+    def pathwise(self) -> bool: ...
 
     @property
     def draft_purpose(self) -> Purpose:
@@ -66,27 +66,29 @@ class Verifier(Protocol):
 class Coupled:
     name = "coupled"
     lossless = True
+    pathwise = True
     draft_purpose = Purpose.CHOICE
 
     def judge(
         self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
     ) -> Verdict:
-        token, lead = noise.draw(law.ids, law.scores, position, Purpose.CHOICE)
-        return Verdict(token, token == drafted, min(lead, law.lead))
+        token, _ = noise.draw(law.ids, law.scores, position, Purpose.CHOICE)
+        return Verdict(token, token == drafted)
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
     name = "rejection"
     lossless = True
+    pathwise = False
     draft_purpose = Purpose.DRAFT
 
     def judge(
         self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
     ) -> Verdict:
         if drafted is None:
-            token, lead = noise.draw(law.ids, law.scores, position, Purpose.CHOICE)
-            return Verdict(token, False, lead)
+            token, _ = noise.draw(law.ids, law.scores, position, Purpose.CHOICE)
+            return Verdict(token, False)
         p = law.probability(drafted)
         q = 1.0 if draft_law is None else draft_law.probability(drafted)
         if p > 0.0 and noise.accepts(min(1.0, p / q), position):
@@ -121,6 +123,7 @@ class Relaxed:
 
     name = "relaxed (lossy)"
     lossless = False
+    pathwise = False
     draft_purpose = Purpose.CHOICE
 
     def judge(
@@ -131,8 +134,8 @@ class Relaxed:
             entropy = -float((p * np.log(p)).sum())
             if law.probability(drafted) > min(self.threshold, self.scale * float(np.exp(-entropy))):
                 return Verdict(drafted, True)
-        token, lead = noise.draw(law.ids, law.scores, position, Purpose.CHOICE)
-        return Verdict(token, token == drafted, lead)
+        token, _ = noise.draw(law.ids, law.scores, position, Purpose.CHOICE)
+        return Verdict(token, token == drafted)
 
 
 def verifier(rule: Verification) -> Verifier:

@@ -58,7 +58,7 @@ def generation(
     target = target or ToyTarget(rows, vocabulary)
     verifier = verifier or Coupled()
     margin = 0.0 if target.exact_rows else target.margin
-    processors = Processors(sampling, len(prompt), ends, bad_words, with_runner_up=margin > 0)
+    processors = Processors(sampling, len(prompt), ends, bad_words)
     state = ReplyState(
         list(prompt), len(prompt), processors, noise or SeededNoise(sampling.seed), verifier.draft_purpose
     )
