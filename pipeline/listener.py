@@ -11,6 +11,7 @@ from asr.vad import VoiceFrame
 from pipeline.audio_clock import RATE
 from pipeline.commit_gate import CommitGate
 from pipeline.drafting import Drafting
+from pipeline.echo import WINDOW_SECONDS, EchoGuard
 from pipeline.events import SpeechDismissed, SpeechStarted, TranscriptDelta
 from pipeline.interruption import Verdict, judge, words
 from pipeline.microphone import Microphone
@@ -48,6 +49,7 @@ class Listener:
         self.turn: Turn | None = None
         self.microphone = Microphone(call.now)
         self._drafting = Drafting(call)
+        self._echo = EchoGuard(self.microphone, call.mouth.played_around)
         self._gate = CommitGate(call, self, self._drafting)
         self._deaf_since: int | None = None  # noise was judged to be noise: nothing is a turn until it stops
         self._recognition: asyncio.Task[None] | None = None
@@ -73,8 +75,11 @@ class Listener:
             self._speech_began(frame.onset)
         if frame.offset is not None:
             self._deaf_since = None
+            self._echo.over()
             if self.turn is not None:
                 self.turn.quiet_since = frame.offset
+        elif self._echo.due(frame.end):
+            self._speech_began(frame.end - round(WINDOW_SECONDS * RATE))
         elif self._deaf_since is not None:
             self._listen_again(frame.end)
         turn = self.turn
@@ -104,6 +109,8 @@ class Listener:
                 self.turn.go_on((onset - self.turn.quiet_since) / RATE * 1000)
                 self.revision = self.turn.revision
             return
+        if self._is_echo():
+            return
         turn = self._new_turn(onset)
         if self._call.mouth.answer is None:
             self._tell_speech_started(turn)
@@ -112,6 +119,14 @@ class Listener:
             if self._call.agent.interruptions.mode != "off":
                 self._call.mouth.pause()
             self.weigh(turn, "", final=False)
+
+    def _is_echo(self) -> bool:
+        """Whether it is the agent's own voice, from a loudspeaker; counted once for as long as it sounds."""
+        again, answer = self._echo.sounding, self._call.mouth.answer
+        echo = self._echo.is_echo()
+        if echo and not again and answer is not None:
+            answer.echoes += 1
+        return echo
 
     def _new_turn(self, onset: int) -> Turn:
         call = self._call

@@ -42,6 +42,7 @@ class Answer:
     status: str = ""
     heard: str = ""
     false_interruptions: int = 0
+    echoes: int = 0
 
 
 class Mouth:
@@ -64,6 +65,7 @@ class Mouth:
         self._over = over
         self._answer: Answer | None = None
         self._playout: Playout | None = None
+        self._sounded: Playout | None = None
         self._interrupted: tuple[Answer, float] | None = None  # the last answer, and how much of it was sent
         self._marks: dict[str, float] = {}
         self._next_mark_ms = 0.0
@@ -89,7 +91,7 @@ class Mouth:
             send_audio=lambda samples, offset: self._send_audio(answer, samples, offset),
             begin_sentence=lambda sentence: self._begin_sentence(answer, sentence),
         )
-        self._answer, self._playout = answer, playout
+        self._answer, self._playout, self._sounded = answer, playout, playout
         self._marks, self._next_mark_ms = {}, _MARK_EVERY_MS
         self._emit(ReplyStarted(answer.turn, answer.revision, answer.reply.id))
         await playout.run()
@@ -134,6 +136,12 @@ class Mouth:
         answer.reply.cancel()
         playout.stop()
         return answer
+
+    def played_around(self, at: float, before: float, after: float) -> tuple[Audio, int] | None:
+        """What was played around loop time `at` of what was said last, and its rate (see
+        `Playout.played_around`)."""
+        sounded = self._sounded
+        return None if sounded is None else (sounded.played_around(at, before, after), sounded.track.rate)
 
     def report_played(self, reply_id: str, played_ms: float) -> None:
         """The peer's report of what it has played; reports of other replies are stale and dropped."""

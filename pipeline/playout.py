@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from pipeline.events import Audio
 from pipeline.track import Track, TrackSentence
 
@@ -65,13 +67,20 @@ class Playout:
 
     def played_seconds(self) -> float:
         """Seconds of the reply that the caller has heard, by the peer's reports or else by pacing."""
-        if self._clock_start is None:
-            return 0.0
-        now = self._now() if self._paused_at is None else self._paused_at
-        if self._reported is not None:
-            at, seconds = self._reported
-            return max(0.0, min(self.sent_seconds, seconds + max(0.0, now - at)))
-        return max(0.0, min(self.sent_seconds, now - self._clock_start))
+        return max(0.0, min(self.sent_seconds, self._position()))
+
+    def played_around(self, at: float, before: float, after: float) -> Audio:
+        """What the caller's loudspeaker played from `before` to `after` seconds around loop time `at`.
+
+        Silence where it played nothing of this reply, or where what it will play is not known yet.
+        """
+        here = self._position() - (self._now() - at)
+        start, stop = (round(seconds * self.track.rate) for seconds in (here - before, here + after))
+        audio = np.zeros(stop - start, np.float32)
+        first, last = max(start, 0), min(stop, self._cursor)
+        if first < last:
+            audio[first - start : last - start] = self.track.read(first, last - first)
+        return audio
 
     def report_played(self, seconds: float) -> None:
         """The peer says how much of the reply it has played."""
@@ -130,6 +139,17 @@ class Playout:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
+
+    def _position(self) -> float:
+        """Seconds of the reply at which playing is, by the same sources; beyond what was sent where it ran
+        dry."""
+        if self._clock_start is None:
+            return 0.0
+        now = self._now() if self._paused_at is None else self._paused_at
+        if self._reported is not None:
+            at, seconds = self._reported
+            return seconds + max(0.0, now - at)
+        return now - self._clock_start
 
     def _paced(self) -> float:
         return 0.0 if self._clock_start is None else self._now() - self._clock_start

@@ -65,6 +65,7 @@ class Records:
             "wasted_tokens": turn.refuted_tokens - int(stats.get("reply_draft_accepted", 0)),
             "longest_pause_ms": round(turn.longest_pause_ms),
             "false_interruptions": answer.false_interruptions,
+            "echoes": answer.echoes,
             "cut_off": turn.cut_off,
             "hold_phrase": answer.reply.track.filler_samples > 0,
         }

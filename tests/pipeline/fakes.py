@@ -22,7 +22,7 @@ from llm.stats import ReplyStats
 from pipeline.agent import Agent, Silence
 from pipeline.call import Call
 from pipeline.events import CallEvent, PeerGone, ReplyAudio
-from pipeline.stages import Stages
+from pipeline.stages import Stages, VoiceActivityModel
 from pipeline.timeline import TurnRecord
 from pipeline.workers import CancelToken
 from tts.voice import VoiceChunk, WordTiming
@@ -34,6 +34,8 @@ CHARACTER_SECONDS = 0.06
 """The fake voice takes this long to say one character."""
 
 FRAME = 512
+BREATH = np.random.default_rng(0).normal(0, 0.1, VOICE_RATE).astype(np.float32)
+"""What the fake voice sounds like: unlike the caller's constant levels, so that none is the other's echo."""
 
 
 class InlineWorkers:
@@ -248,7 +250,7 @@ class SlowReader:
             if cancelled():
                 return
             here = tuple(w for w in words if start <= w.start * VOICE_RATE < start + step)
-            yield VoiceChunk(np.full(min(step, total - start), 0.1, np.float32), here)
+            yield VoiceChunk(np.resize(BREATH, min(step, total - start)), here)
 
 
 class RecordingPeer:
@@ -291,6 +293,7 @@ class Scene:
     voice: SlowReader = field(default_factory=SlowReader)
     agent: Agent = field(default_factory=lambda: Agent(name="test", persona="Be brief.", silence=QUIET))
     speculate: bool = True
+    vad: VoiceActivityModel = field(default_factory=LevelVad)
     peer: RecordingPeer = field(default_factory=RecordingPeer)
     stage_seconds: dict[str, float] = field(default_factory=dict)
     actions: list[tuple[float, Callable[[Call], None]]] = field(default_factory=list)
@@ -305,7 +308,7 @@ class Scene:
         self.recogniser = recogniser
         stages = Stages(
             workers=InlineWorkers(self.stage_seconds),  # type: ignore[arg-type]
-            vad=LevelVad(),
+            vad=self.vad,
             recogniser=recogniser,
             end_of_turn=self.detector,
             language=self.language,
@@ -319,18 +322,22 @@ class Scene:
         sent = 0
         while sent / RATE < self.seconds and not running.done():
             await asyncio.sleep(sent / RATE + self.packet_seconds - loop.time())
-            times = (sent + np.arange(packet)) / RATE
-            level = np.zeros(packet, np.float32)
-            for start, end in self.speech:
-                level[(times >= start) & (times < end)] = 1.0
-            if times[0] < self.sends_until:
-                call.hear(level)
+            audio = self.microphone((sent + np.arange(packet)) / RATE)
+            if sent / RATE < self.sends_until:
+                call.hear(audio)
             sent += packet
         call.hang_up()
         await running
         acting.cancel()
         await asyncio.wait({acting})
         return call
+
+    def microphone(self, times: np.ndarray) -> np.ndarray:
+        """The caller's audio at these times, in seconds since the call began."""
+        level = np.zeros(times.size, np.float32)
+        for start, end in self.speech:
+            level[(times >= start) & (times < end)] = 1.0
+        return level
 
     async def _act(self, call: Call) -> None:
         for at, action in sorted(self.actions, key=lambda pair: pair[0]):
