@@ -181,6 +181,7 @@ class Call:
             f"reply_{self.id}_{self._replies}",
             workers=self.stages.workers,
             voice=self.stages.voice,
+            precedence=self.stages.precedence,
             timeline=timeline,
             **reuse,
         )

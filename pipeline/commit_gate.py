@@ -28,6 +28,9 @@ _ANTICIPATION_MS = 96.0
 """Silence after which the answer is begun when there is room: three frames, longer than most stops in a
 word."""
 
+_MOST_RETRIES = 8
+"""Refuted drafts of one turn after which none is made any more: this caller pauses for thought."""
+
 _STALLED_SECONDS = 0.3
 """Added to the required silence when the peer has stopped sending audio after the caller went quiet."""
 
@@ -54,6 +57,8 @@ class CommitGate:
         attempt = turn.attempt
         if attempt is not None and not attempt.soft_ended and silence_ms >= self._policy.soft_end_ms:
             self._soft_end(turn, attempt)
+        if attempt is not None and attempt.reply is None and turn.draft_skipped is not None:
+            self._draft_if_room(turn, attempt)
         self._consider(turn, silence_ms)
 
     def commit(self, turn: Turn, attempt: Attempt) -> None:
@@ -74,7 +79,7 @@ class CommitGate:
         """When the answer is begun: at the soft end, or before it when drafts may be wasted."""
         stages = self._call.stages
         anticipate = (
-            stages.speculate and stages.anticipate and not turn.over_agent and stages.room_for_drafts()
+            stages.speculate and stages.anticipate and not turn.over_agent and self._no_draft(turn) is None
         )
         return min(_ANTICIPATION_MS, self._policy.soft_end_ms) if anticipate else self._policy.soft_end_ms
 
@@ -107,8 +112,17 @@ class CommitGate:
             return
         if not said:
             self._listener.drop(turn)
-        elif self._call.stages.room_for_drafts():
+        else:
+            self._draft_if_room(turn, attempt)
+
+    def _draft_if_room(self, turn: Turn, attempt: Attempt) -> None:
+        turn.draft_skipped = self._no_draft(turn)
+        if turn.draft_skipped is None:
             self._drafting.draft(turn, attempt)
+
+    def _no_draft(self, turn: Turn) -> str | None:
+        """Why nothing is drafted now: see `Service.no_draft_because`, or `retries`."""
+        return "retries" if turn.refutations >= _MOST_RETRIES else self._call.stages.no_draft_because()
 
     async def _judge(self, turn: Turn, attempt: Attempt) -> None:
         """The end-of-turn judgement, beside the final recognition; together they say how long to wait."""

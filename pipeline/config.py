@@ -158,7 +158,7 @@ class Settings(BaseSettings):
     @classmethod
     def _language_model(cls, value: str) -> str:
         value = LLM_ALIASES.get(value, value)
-        return value if _is_url(value) or not value else _known_model(value, "language")
+        return value if is_url(value) or not value else _known_model(value, "language")
 
     @field_validator("asr_model")
     @classmethod
@@ -284,7 +284,8 @@ def _known_model(value: str, role: str) -> str:
     )
 
 
-def _is_url(value: str) -> bool:
+def is_url(value: str) -> bool:
+    """Whether a setting names a server."""
     return value.startswith(("http://", "https://"))
 
 

@@ -33,13 +33,14 @@ class Drafting:
 
     async def prefill(self, growing: str = "") -> None:
         """Bring the model's cache up to what was said and the caller's words so far, when nothing else uses
-        it."""
-        if self._in_use.locked() or not self._call.stages.room_for_drafts():
+        it. Stops, and keeps what was read, when a committed reply needs the language stage."""
+        stages = self._call.stages
+        if self._in_use.locked() or stages.no_draft_because() is not None:
             return
         async with self._in_use:
             token = self._prefill_token = CancelToken()
             messages = self._call.dialogue.messages(growing.strip())
-            await self._run(self._call.talk.prefill, messages, token)
+            await self._run(self._call.talk.prefill, messages, lambda: token() or stages.precedence.taken)
 
     def stop_prefill(self) -> None:
         """Something better is about to be read."""

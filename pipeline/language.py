@@ -10,13 +10,18 @@ from llm.language_model import LanguageModel, Message, Sampling
 from llm.remote import RemoteLanguageModel
 from pipeline import catalogue
 from pipeline.agent import choose_agent
-from pipeline.config import Settings
+from pipeline.config import Settings, is_url
 from pipeline.stages import LanguageStage
+
+
+def is_remote(settings: Settings) -> bool:
+    """Whether `llm` names a server rather than a model of our own."""
+    return is_url(settings.llm)
 
 
 def load_language(settings: Settings) -> LanguageStage:
     """The embedded model, or the client of the server that `llm` names. Warmed up; raises as `llm` does."""
-    if settings.llm.startswith(("http://", "https://")):
+    if is_remote(settings):
         key = settings.llm_api_key.get_secret_value() if settings.llm_api_key is not None else None
         server = RemoteLanguageModel(settings.llm, settings.llm_remote_model, api_key=key)
         server.warm_up()
@@ -28,7 +33,7 @@ def explain(
     settings: Settings, prompt: str, *, max_tokens: int = 80, temperature: float = 0.0, seed: int = 0
 ) -> Explanation:
     """What the settings' agent answers to `prompt`, pass by pass. Raises ValueError for a server's model."""
-    if settings.llm.startswith(("http://", "https://")):
+    if is_remote(settings):
         raise ValueError("a server's model does not show its passes: choose an embedded one with --llm")
     messages = [
         Message("system", choose_agent(settings.agent, settings.agents_dir).system_prompt()),

@@ -63,6 +63,7 @@ class Records:
         record.extra = {
             "refutations": turn.refutations,
             "wasted_tokens": turn.refuted_tokens - int(stats.get("reply_draft_accepted", 0)),
+            "draft_skipped": turn.draft_skipped,
             "longest_pause_ms": round(turn.longest_pause_ms),
             "false_interruptions": answer.false_interruptions,
             "echoes": answer.echoes,

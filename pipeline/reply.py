@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from llm.language_model import Delta, Finished, Message, ReplyEvent, Sampling, Sentence
+from pipeline.precedence import Precedence
 from pipeline.timeline import Timeline
 from pipeline.track import Track
 from pipeline.workers import CancelToken, Workers
@@ -62,6 +63,7 @@ class Reply:
         *,
         workers: Workers,
         voice: Voice,
+        precedence: Precedence,
         timeline: Timeline,
         reusable: Mapping[str, Spoken] | None = None,
     ) -> None:
@@ -74,6 +76,7 @@ class Reply:
         self.spoken: dict[str, Spoken] = {}
         self._workers = workers
         self._voice = voice
+        self._precedence = precedence
         self._timeline = timeline
         self._reusable = reusable or {}
         self._sentences: asyncio.Queue[str | None] = asyncio.Queue()
@@ -97,6 +100,7 @@ class Reply:
     def release(self) -> None:
         """The turn is committed: go on past the drafted sentences."""
         self._released.set()
+        self._precedence.commit(self)
 
     def cancel(self) -> None:
         """Stop between passes and chunks. What was generated stays readable as `ids` once `generate`
@@ -117,15 +121,20 @@ class Reply:
     ) -> None:
         """Run the language stage; sentences go to the voice as they end. A failure is kept in `failure`."""
         self._mark("llm_start")
+
+        def cancelled() -> bool:
+            return self._precedence.stand_aside(self, self.token)
+
         try:
             events = self._workers.stream(
                 "llm",
-                lambda: speaker.reply(messages, sampling, draft=draft, cancelled=self.token),
+                lambda: speaker.reply(messages, sampling, draft=draft, cancelled=cancelled),
                 self.token,
             )
-            async with contextlib.aclosing(events) as replies:
-                async for event in replies:
-                    await self._take(event)
+            with self._precedence.making(self, committed=self._released.is_set()):
+                async with contextlib.aclosing(events) as replies:
+                    async for event in replies:
+                        await self._take(event)
         except Exception as error:
             self._fail("llm", error)
         finally:

@@ -21,8 +21,9 @@ from pipeline.call import Call
 from pipeline.config import Settings
 from pipeline.events import Peer
 from pipeline.fetch import CacheFull
-from pipeline.language import load_language
+from pipeline.language import is_remote, load_language
 from pipeline.latency_log import LatencyLog, LatencyLogError
+from pipeline.precedence import Precedence
 from pipeline.stages import Stages
 from pipeline.timeline import TurnRecord
 from pipeline.workers import Workers
@@ -111,7 +112,8 @@ class Service:
                 voice=voices[default.name],
                 speculate=settings.speculate,
                 anticipate=settings.anticipate,
-                room_for_drafts=lambda: service.room_for_drafts(),
+                precedence=Precedence(settings.max_calls if is_remote(settings) else 1),
+                no_draft_because=lambda: service.no_draft_because(),
             ),
             LatencyLog(
                 settings.latency_log,
@@ -127,9 +129,12 @@ class Service:
         """Calls that are running."""
         return len(self._lines.calls())
 
-    def room_for_drafts(self) -> bool:
-        """Whether work that may be thrown away delays nobody: no more calls than cores."""
-        return self.calls <= (os.cpu_count() or 1)
+    def no_draft_because(self) -> str | None:
+        """Why work that may be thrown away would delay somebody: `calls`, more of them than cores, or
+        `committed`, replies that are waited for and take the language stage. None when it would not."""
+        if self.calls > (os.cpu_count() or 1):
+            return "calls"
+        return "committed" if self.stages.precedence.taken else None
 
     def call(
         self,

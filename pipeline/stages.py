@@ -4,13 +4,14 @@ here."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from asr.recogniser import Partial, Transcript
 from asr.vad import VoiceFrame
 from llm.language_model import Message
 from pipeline.events import Audio
+from pipeline.precedence import Precedence
 from pipeline.reply import Speaker
 from pipeline.workers import Workers
 from tts.voice import Voice
@@ -68,7 +69,8 @@ class Stages:
     """What all calls of a process share.
 
     `speculate`: draft behind the commit gate. `anticipate`: begin the draft before the soft end.
-    `room_for_drafts`: whether the machine has room for work that may be thrown away.
+    `precedence`: whose replies the language stage makes first. `no_draft_because`: why the machine has no
+    room for work that may be thrown away, None when it has.
     """
 
     workers: Workers
@@ -79,4 +81,5 @@ class Stages:
     voice: Voice
     speculate: bool = True
     anticipate: bool = True
-    room_for_drafts: Callable[[], bool] = lambda: True
+    precedence: Precedence = field(default_factory=Precedence)
+    no_draft_because: Callable[[], str | None] = lambda: None

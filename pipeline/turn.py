@@ -65,6 +65,7 @@ class Turn:
         self.over_agent = False
         self.committed = False
         self.cut_off = False
+        self.draft_skipped: str | None = None
         self.quiet_since: int | None = None
         self.longest_pause_ms = 0.0
         self.attempt: Attempt | None = None
@@ -115,6 +116,7 @@ class Turn:
             return
         attempt, self.attempt = self.attempt, None
         attempt.refute()
+        self.draft_skipped = None
         self.revision += 1
         self.refutations += 1
         if attempt.reply is not None:

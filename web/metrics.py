@@ -43,6 +43,10 @@ class Metrics:
         self._turns = self._counter("turns", "Turns that are over.", "agent", "origin", "status")
         self._revisions = self._counter("revisions", "Turns' revisions: over one a turn, the caller went on.")
         self._fates = self._counter("reply_drafts", "How the replies' drafts fared.", "fate")
+        self._skipped = self._counter(
+            "drafts_skipped", "Turns without a reply draft, by what the machine had no room for.", "reason"
+        )
+        self._wasted = self._counter("reply_draft_tokens_wasted", "Tokens of drafted replies not used.")
         self._speech = self._counter("reply_audio_seconds", "Seconds of replies' audio.")
         self._prompt = self._counter("prompt_tokens", "Tokens of prompts.")
         self._cached = self._counter("prompt_tokens_cached", "Tokens of prompts that were in the cache.")
@@ -75,6 +79,10 @@ class Metrics:
             self._durations.labels(stage).observe(milliseconds / 1000)
         self._revisions.inc(record.get("revisions") or 0)
         self._fates.labels(record.get("draft_fate") or "none").inc()
+        extra = record.get("extra") or {}
+        self._wasted.inc(extra.get("wasted_tokens") or 0)
+        if (reason := extra.get("draft_skipped")) is not None:
+            self._skipped.labels(reason).inc()
 
     def _observe_language(self, record: Mapping[str, Any]) -> None:
         self._prompt.inc(record.get("prompt_tokens") or 0)

@@ -293,6 +293,7 @@ class Scene:
     voice: SlowReader = field(default_factory=SlowReader)
     agent: Agent = field(default_factory=lambda: Agent(name="test", persona="Be brief.", silence=QUIET))
     speculate: bool = True
+    no_draft_because: Callable[[], str | None] = lambda: None
     vad: VoiceActivityModel = field(default_factory=LevelVad)
     peer: RecordingPeer = field(default_factory=RecordingPeer)
     stage_seconds: dict[str, float] = field(default_factory=dict)
@@ -314,6 +315,7 @@ class Scene:
             language=self.language,
             voice=self.voice,
             speculate=self.speculate,
+            no_draft_because=self.no_draft_because,
         )
         call = Call(stages, self.agent, self.peer, record=self.records.append)
         running = asyncio.ensure_future(call.run())

@@ -54,6 +54,17 @@ def test_durations_become_histograms_in_seconds() -> None:
     assert ("rejoinder_turn_duration_seconds_count", "asr") not in found
 
 
+def test_skipped_and_wasted_drafts_are_counted() -> None:
+    metrics = Metrics()
+    metrics.observe(turn(extra={"draft_skipped": "committed", "wasted_tokens": 7}))
+    metrics.observe(turn(extra={"draft_skipped": None, "wasted_tokens": 0}))
+    metrics.observe(turn(extra={"draft_skipped": "calls", "wasted_tokens": 0}))
+    found = samples(metrics)
+    assert found["rejoinder_drafts_skipped_total", "committed"] == 1
+    assert found["rejoinder_drafts_skipped_total", "calls"] == 1
+    assert found["rejoinder_reply_draft_tokens_wasted_total",] == 7
+
+
 def test_speculation_is_counted_by_drafter_and_position() -> None:
     metrics = Metrics()
     metrics.observe(turn())
