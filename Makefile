@@ -22,7 +22,7 @@ PREPARED := $(VENV)/prepared
 DEBIAN_FOR_TESTS := chromium espeak-ng pocketsphinx-testdata sox
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check test-packages clean
+.PHONY: help setup serve test check test-packages coqui test-coqui clean
 
 help: ## this list
 	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -45,8 +45,20 @@ check: $(INSTALLED) ## lint and types only
 bench-%: setup ## a benchmark, e.g. make bench-calls (bench/calls.py)
 	$(BIN)/python -m bench.$(subst -,_,$*) $(ARGS)
 
+# The package index's torchaudio for Linux loads CUDA's libraries when it is imported. Beside a CPU build of torch it
+# goes without its own compiled library, of which Coqui uses nothing.
+coqui: $(INSTALLED) ## add Coqui voices to the environment (about 500 MB; XTTS weights are non-commercial)
+	@echo "installing Coqui"
+	@$(PIP) install --quiet --editable '.[coqui]'
+	@$(BIN)/python -c 'import torchaudio' 2>/dev/null || rm -f $(VENV)/lib/python3*/site-packages/torchaudio/lib/_torchaudio.so
+	@$(BIN)/python -c 'import torchaudio'
+
+test-coqui: ## test Coqui voices with the real package, in .venv-coqui (about 2 GB; not part of `make test`)
+	@$(MAKE) --no-print-directory coqui VENV=.venv-coqui
+	.venv-coqui/bin/python -m pytest tests/coqui $(ARGS)
+
 clean: ## remove the environment and caches; models stay (rejoinder models list says where)
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-coqui build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(PREPARED): $(INSTALLED) pipeline/catalogue.toml $(wildcard llm/targets/cpu/kernel/*)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
+from tts.coqui import CoquiVoice
 from tts.hibari import HibariVoice
 from tts.piper import PiperVoice
 from tts.remote import RemoteSettings, RemoteVoice
@@ -17,6 +18,7 @@ def load_voice(
     *,
     threads: int = 1,
     cache: Path | None = None,
+    language: str = "en",
     pronunciations: Mapping[str, str] | None = None,
     path: Path | None = None,
     api_key: str | None = None,
@@ -25,14 +27,19 @@ def load_voice(
 
     - `hibari` or `hibari:NAME`: the embedded voice, or another of `hibari-tts`.
     - `piper:PATH`: a Piper voice's `.onnx` file or its folder; `piper` alone takes `path`.
+    - `coqui:PATH_OR_NAME`, with `?speaker=FILE_OR_NAME` behind it: a Coqui model (XTTS, VITS) and who speaks.
     - `http(s)://HOST/v1?model=NAME&voice=NAME&sample_rate=HERTZ`: an OpenAI-compatible server, asked with
-      `api_key`; the embedded voice steps in when it fails.
+      `api_key`; in English the embedded voice steps in when it fails.
 
-    `cache` is the folder for voices that are fetched; `pronunciations` maps written words to how they are
-    said. Raises ValueError for an unknown spec, and what the voices raise for missing files and programs.
+    `language` is what is spoken, an ISO 639-1 code; a Piper voice has its own. `cache` is the folder for
+    voices that are fetched; `pronunciations` maps written words to how they are said. Raises ValueError for
+    an unknown spec or a language that the voice does not speak, and what the voices raise for missing files
+    and programs.
     """
     kind, _, rest = spec.partition(":")
     if kind == "hibari":
+        if language != "en":
+            raise ValueError(f"the embedded voice speaks English, not {language!r}; choose another voice")
         return HibariVoice(rest or "heart", threads=threads, cache=cache, pronunciations=pronunciations)
     if kind == "piper" and (rest or path):
         return PiperVoice(
@@ -40,21 +47,37 @@ def load_voice(
             threads=threads,
             pronunciations=pronunciations,
         )
+    if kind == "coqui" and rest:
+        model, _, query = rest.partition("?")
+        speaker = _options(query, {"speaker"}, spec).get("speaker")
+        return CoquiVoice(model, speaker=speaker, language=language, pronunciations=pronunciations)
     if kind in ("http", "https"):
-        fallback = HibariVoice(threads=threads, pronunciations=pronunciations)
-        return RemoteVoice(_remote_settings(spec, api_key), fallback=fallback, pronunciations=pronunciations)
+        return RemoteVoice(
+            _remote_settings(spec, api_key),
+            fallback=HibariVoice(threads=threads, pronunciations=pronunciations)
+            if language == "en"
+            else None,
+            pronunciations=pronunciations,
+            language=language,
+        )
     raise ValueError(
-        f"unknown voice {spec!r}; use hibari, hibari:NAME, piper:PATH or http(s)://HOST/v1?model=NAME&voice=NAME"
+        f"unknown voice {spec!r}; use hibari, hibari:NAME, piper:PATH, coqui:PATH_OR_NAME?speaker=FILE "
+        "or http(s)://HOST/v1?model=NAME&voice=NAME"
     )
 
 
 def _remote_settings(spec: str, api_key: str | None) -> RemoteSettings:
     parts = urlsplit(spec)
-    options = dict(parse_qsl(parts.query))
-    if unknown := options.keys() - {"model", "voice", "sample_rate"}:
-        raise ValueError(f"unknown option {', '.join(sorted(unknown))} in voice {spec!r}")
+    options = _options(parts.query, {"model", "voice", "sample_rate"}, spec)
     url = urlunsplit(parts._replace(query="", fragment=""))
     sample_rate = int(options.get("sample_rate", 24_000))
     return RemoteSettings(
         url, options.get("model", "tts-1"), options.get("voice", "alloy"), sample_rate, api_key
     )
+
+
+def _options(query: str, known: Set[str], spec: str) -> dict[str, str]:
+    options = dict(parse_qsl(query))
+    if unknown := options.keys() - known:
+        raise ValueError(f"unknown option {', '.join(sorted(unknown))} in voice {spec!r}")
+    return options

@@ -117,6 +117,7 @@ class PiperNetwork:
     def _contexts(self) -> tuple[int, int]:
         """The frames on each side that a frame behind the flow, and one of the audio, depends on."""
         example = self.encode([0] * 8)
+
         def flow(frames: Frames) -> Frames:
             latents = {
                 name: np.resize(value, (1, 1, frames.shape[2])) if value.shape[1] == 1 else frames

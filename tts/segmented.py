@@ -72,7 +72,7 @@ class SegmentedVoice:
     def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
         """See `Voice.synthesise`. Words that the voice has no sounds for are left out and logged."""
         spoken = speakable(text, pronunciations=self._pronunciations, language=self._language)
-        segments = self.phonemes.segments(_latin_only(spoken.text))
+        segments = self.phonemes.segments(latin_only(spoken.text))
         self._log_unsaid(spoken, segments)
         return join(self._pieces(text, spoken, segments), self.sample_rate, cancelled)
 
@@ -102,7 +102,7 @@ class SegmentedVoice:
             log.info("%s has no sounds for %d words: %.100s", self.name, len(unsaid), " ".join(unsaid))
 
 
-def _latin_only(text: str) -> str:
+def latin_only(text: str) -> str:
     """`text` with blanks for words in other scripts, of which these voices would make babble."""
     return re.sub(r"\S+", lambda word: word[0] if _is_latin(word[0]) else re.sub(r"\w", " ", word[0]), text)
 
