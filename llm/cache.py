@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-import numpy.typing as npt
 
-from llm.targets.base import Cache, Logits
+from llm.targets.base import Cache, Hidden, HiddenCache, Logits, PeekingCache
 
 PREFILL_CHUNK = 64
 
@@ -43,6 +42,31 @@ class Turnstile:
                     self._busy = False
 
 
+class NoHiddenStates(TypeError):
+    """The target does not hand out hidden states, or cannot run its first layers alone."""
+
+
+class HiddenHistory:
+    """The hidden states of a call's newest positions, up to `most` of them in one unbroken run."""
+
+    def __init__(self, most: int, width: int) -> None:
+        self.most = most
+        self._start = 0
+        self._states: Hidden = np.zeros((0, width), np.float32)
+
+    def append(self, position: int, states: Hidden) -> None:
+        """States from `position` on. What was kept of later positions has been rolled back by then."""
+        kept = position - self._start
+        before = self._states[:kept] if 0 <= kept <= len(self._states) else self._states[:0]
+        self._states = np.concatenate([before, states])[-self.most :]
+        self._start = position + len(states) - len(self._states)
+
+    def between(self, first: int, end: int) -> tuple[int, Hidden]:
+        """Those of positions `first` to `end`, and where they start: later than `first` if some are gone."""
+        start = max(first, self._start)
+        return start, self._states[start - self._start : max(0, end - self._start)]
+
+
 class CallCache:
     """The ids in a call's key-value cache and the cache itself: after every operation they agree.
 
@@ -53,7 +77,7 @@ class CallCache:
         self._cache = cache
         self._passes = passes
         self.ids: list[int] = []
-        self._hidden: tuple[int, npt.NDArray[np.float32]] | None = None
+        self._hidden: HiddenHistory | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -80,18 +104,46 @@ class CallCache:
             except BaseException:
                 self._cache.truncate(len(self.ids))
                 raise
-            if rows and hasattr(self._cache, "hidden"):
-                self._hidden = (len(self.ids) + len(ids) - rows, self._cache.hidden(rows))
+            if self._hidden is not None:
+                states = self._with_hidden().hidden(min(len(ids), self._hidden.most))
+                self._hidden.append(len(self.ids) + len(ids) - len(states), states)
         self.ids.extend(ids)
         return logits
 
-    def hidden_at(self, position: int) -> npt.NDArray[np.float32] | None:
-        """The target's hidden state [hidden] at a position of the last pass, where it hands them out."""
+    def keep_hidden(self, most: int) -> None:
+        """From the next pass on, keep the hidden states of the newest `most` positions.
+
+        Raises `NoHiddenStates`.
+        """
+        cache = self._with_hidden()
+        self._hidden = HiddenHistory(most, cache.hidden(0).shape[1])
+        cache.keep_hidden(most)
+
+    def hidden_since(self, position: int) -> tuple[int, Hidden]:
+        """The kept hidden states [n, hidden] from `position`, or the first kept one after it, to the end.
+
+        And the position of the first of them; there may be none.
+        """
         if self._hidden is None:
-            return None
-        start, states = self._hidden
-        inside = start <= position < min(start + len(states), len(self.ids))
-        return states[position - start] if inside else None
+            raise NoHiddenStates("no hidden states were asked for")
+        return self._hidden.between(position, len(self.ids))
+
+    def project(self, states: Hidden) -> Logits:
+        """The target's head on hidden states: float32 [rows, vocabulary]. Raises `NoHiddenStates`."""
+        with self._passes.held():
+            return self._with_hidden().project(states)
+
+    def peek(self, ids: Sequence[int], ahead: int, layers: int) -> Logits:
+        """See `PeekingCache.peek`. Raises `NoHiddenStates`."""
+        if not isinstance(self._cache, PeekingCache):
+            raise NoHiddenStates("the target cannot run its first layers alone")
+        with self._passes.held():
+            return self._cache.peek(ids, ahead, layers)
+
+    def _with_hidden(self) -> HiddenCache:
+        if not isinstance(self._cache, HiddenCache):
+            raise NoHiddenStates("the target does not hand out hidden states, which heads need")
+        return self._cache
 
     def truncate(self, length: int) -> None:
         """Keep the first `length` ids. Longer than the cache: nothing changes."""

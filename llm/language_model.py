@@ -11,7 +11,7 @@ from typing import Self
 from llm.cache import CallCache, Turnstile
 from llm.conversation import Conversation
 from llm.drafters.base import Drafter
-from llm.drafters.heads import Medusa, MedusaHeads, heads_for, seconds_per_token
+from llm.drafters.draft_heads import DraftHeads, open_draft_heads
 from llm.drafters.lookup import PromptLookup
 from llm.drafters.memory import Memories
 from llm.drafters.model import DraftModel, ModelDrafter, check_vocabularies
@@ -63,7 +63,7 @@ class LanguageModel:
         *,
         drafters: Sequence[str] = FREE_DRAFTERS,
         draft_model: Target | None = None,
-        heads: MedusaHeads | None = None,
+        heads: DraftHeads | None = None,
         clock: Callable[[], float] = time.perf_counter,
         verification: Verification = "coupled",
     ) -> None:
@@ -82,7 +82,7 @@ class LanguageModel:
         self.pass_costs = PassCosts(_UNMEASURED_COSTS)
         self.margin = 0.0 if target.exact_rows else target.margin
         self._drafters = tuple(drafters)
-        self._heads = None if heads is None else heads_for(target, heads)
+        self._heads = heads
         self._draft_model = None if draft_model is None else DraftModel.measured(draft_model, clock)
         self._memories = Memories()
         self._passes = Turnstile()
@@ -96,15 +96,15 @@ class LanguageModel:
         context: int = 4096,
         drafters: Sequence[str] = FREE_DRAFTERS,
         draft_model: Path | None = None,
-        heads: Path | None = None,
+        heads: str = "",
         cache: Path | None = None,
         clock: Callable[[], float] = time.perf_counter,
         verification: Verification = "coupled",
     ) -> Self:
         """Load a GGUF file or a Hugging Face folder. Converted files go to `cache`.
 
-        `draft_model` is a smaller model of the same vocabulary, `heads` a file of Medusa heads trained on
-        this one. Raises `CheckpointError`, `TokenizerError`, `IncompatibleVocabulary` or `HeadsError`, each
+        `draft_model` is a smaller model of the same vocabulary; `heads` what `open_draft_heads` takes, empty
+        for none. Raises `CheckpointError`, `TokenizerError`, `IncompatibleVocabulary` or `HeadsError`, each
         saying what to do.
         """
         from llm.targets.load import load_target
@@ -120,7 +120,7 @@ class LanguageModel:
             tokenizer,
             drafters=drafters,
             draft_model=small,
-            heads=None if heads is None else MedusaHeads.load(heads),
+            heads=open_draft_heads(heads, path, target, clock) if heads else None,
             clock=clock,
             verification=verification,
         )
@@ -137,7 +137,7 @@ class LanguageModel:
         cache = CallCache(self.target.open(), self._passes)
         drafters = [makers[name]() for name in self._drafters]
         if self._heads is not None:
-            drafters.append(Medusa(self._heads, cache, seconds_per_token(self._heads, self.clock)))
+            drafters.append(self._heads.open(cache))
         if self._draft_model is not None:
             drafters.append(ModelDrafter(self._draft_model, self._passes))
         return Conversation(self, cache, drafters)

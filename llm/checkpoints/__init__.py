@@ -5,6 +5,7 @@ from llm.checkpoints.description import (
     CheckpointError,
     Config,
     LayerWeights,
+    PredictionLayer,
     UnsupportedCheckpoint,
     Weight,
 )
@@ -15,6 +16,7 @@ __all__ = [
     "CheckpointError",
     "Config",
     "LayerWeights",
+    "PredictionLayer",
     "UnsupportedCheckpoint",
     "Weight",
     "fingerprint",

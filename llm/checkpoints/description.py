@@ -146,8 +146,27 @@ class LayerWeights:
 
 
 @dataclass(frozen=True, slots=True)
+class PredictionLayer:
+    """A multi-token-prediction layer: it guesses the token after the next.
+
+    `fuse` [hidden, 2 hidden] joins the next token's embedding and the position's hidden state, each under its
+    own norm; `hidden_first` says in which order. `final_norm` comes before the model's own head.
+    """
+
+    fuse: Weight
+    embedding_norm: Vector
+    hidden_norm: Vector
+    layer: LayerWeights
+    final_norm: Vector
+    hidden_first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A whole model. `head` is the embedding itself where the checkpoint ties them."""
+    """A whole model. `head` is the embedding itself where the checkpoint ties them.
+
+    `prediction`: the first of its multi-token-prediction layers, where it has any that this family covers.
+    """
 
     name: str
     config: Config
@@ -155,6 +174,7 @@ class Checkpoint:
     layers: tuple[LayerWeights, ...]
     final_norm: Vector
     head: Weight
+    prediction: PredictionLayer | None = None
 
     def __post_init__(self) -> None:
         for name, have, expected in self._shapes():
@@ -165,35 +185,48 @@ class Checkpoint:
 
     def _shapes(self) -> Iterator[tuple[str, tuple[int, ...], tuple[int, ...]]]:
         c = self.config
-        queries, keys = c.heads * c.head_size, c.key_value_heads * c.head_size
         table = (c.vocabulary, c.hidden)
         yield "embedding", (self.embedding.outputs, self.embedding.inputs), table
         yield "head", (self.head.outputs, self.head.inputs), table
         yield "final_norm", self.final_norm.shape, (c.hidden,)
         yield "layers", (len(self.layers),), (c.layers,)
-        matrices = {
-            "query": (queries, c.hidden),
-            "key": (keys, c.hidden),
-            "value": (keys, c.hidden),
-            "attention_output": (c.hidden, queries),
-            "gate": (c.feed_forward, c.hidden),
-            "up": (c.feed_forward, c.hidden),
-            "down": (c.hidden, c.feed_forward),
-        }
-        vectors = {
-            "attention_norm": c.hidden,
-            "feed_forward_norm": c.hidden,
-            "query_bias": queries,
-            "key_bias": keys,
-            "value_bias": keys,
-            "query_norm": c.head_size,
-            "key_norm": c.head_size,
-        }
         for number, layer in enumerate(self.layers):
-            for role, shape in matrices.items():
-                weight: Weight = getattr(layer, role)
-                yield f"layer {number}'s {role}", (weight.outputs, weight.inputs), shape
-            for role, size in vectors.items():
-                vector: Vector | None = getattr(layer, role)
-                if vector is not None:
-                    yield f"layer {number}'s {role}", vector.shape, (size,)
+            yield from _layer_shapes(f"layer {number}", layer, c)
+        if self.prediction is not None:
+            fuse = self.prediction.fuse
+            yield "the prediction layer's fuse", (fuse.outputs, fuse.inputs), (c.hidden, 2 * c.hidden)
+            for role in ("embedding_norm", "hidden_norm", "final_norm"):
+                yield f"the prediction layer's {role}", getattr(self.prediction, role).shape, (c.hidden,)
+            yield from _layer_shapes("the prediction layer", self.prediction.layer, c)
+
+
+def _layer_shapes(
+    name: str, layer: LayerWeights, c: Config
+) -> Iterator[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+    """Each part's name, shape and the shape that the configuration says."""
+    queries, keys = c.heads * c.head_size, c.key_value_heads * c.head_size
+    matrices = {
+        "query": (queries, c.hidden),
+        "key": (keys, c.hidden),
+        "value": (keys, c.hidden),
+        "attention_output": (c.hidden, queries),
+        "gate": (c.feed_forward, c.hidden),
+        "up": (c.feed_forward, c.hidden),
+        "down": (c.hidden, c.feed_forward),
+    }
+    vectors = {
+        "attention_norm": c.hidden,
+        "feed_forward_norm": c.hidden,
+        "query_bias": queries,
+        "key_bias": keys,
+        "value_bias": keys,
+        "query_norm": c.head_size,
+        "key_norm": c.head_size,
+    }
+    for role, shape in matrices.items():
+        weight: Weight = getattr(layer, role)
+        yield f"{name}'s {role}", (weight.outputs, weight.inputs), shape
+    for role, size in vectors.items():
+        vector: Vector | None = getattr(layer, role)
+        if vector is not None:
+            yield f"{name}'s {role}", vector.shape, (size,)

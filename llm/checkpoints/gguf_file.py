@@ -13,6 +13,7 @@ from llm.checkpoints.description import (
     CheckpointError,
     Config,
     LayerWeights,
+    PredictionLayer,
     UnsupportedCheckpoint,
     Vector,
     Weight,
@@ -61,6 +62,7 @@ class _Reading:
             layers=tuple(self._layer(number, config) for number in range(config.layers)),
             final_norm=self._vector("output_norm.weight"),
             head=self._matrix("output.weight") if "output.weight" in self._tensors else embedding,
+            prediction=self._prediction(config),
         )
 
     def _field(self, key: str, default: Any = None) -> Any:
@@ -79,7 +81,8 @@ class _Reading:
         head_size = int(number("attention.key_length", hidden // heads))
         return Config(
             architecture=self._architecture,
-            layers=int(number("block_count")),
+            # Multi-token-prediction layers are counted as blocks, after the model's own.
+            layers=int(number("block_count")) - int(number("nextn_predict_layers", 0)),
             hidden=hidden,
             feed_forward=int(number("feed_forward_length")),
             heads=heads,
@@ -106,6 +109,20 @@ class _Reading:
         factors = self._vector("rope_freqs.weight")  # Llama 3.1's rule, already worked out: a divisor a pair
         return tuple(
             frequency / float(factor) for frequency, factor in zip(frequencies, factors, strict=True)
+        )
+
+    def _prediction(self, config: Config) -> PredictionLayer | None:
+        prefix = f"blk.{config.layers}.nextn"
+        if f"{prefix}.eh_proj.weight" not in self._tensors:
+            return None
+        own_norm = f"{prefix}.shared_head_norm.weight"
+        return PredictionLayer(
+            fuse=self._matrix(f"{prefix}.eh_proj.weight"),
+            embedding_norm=self._vector(f"{prefix}.enorm.weight"),
+            hidden_norm=self._vector(f"{prefix}.hnorm.weight"),
+            layer=self._layer(config.layers, config),
+            final_norm=self._vector(own_norm if own_norm in self._tensors else "output_norm.weight"),
+            hidden_first=False,
         )
 
     def _layer(self, number: int, config: Config) -> LayerWeights:

@@ -15,6 +15,7 @@ from llm.checkpoints.description import (
     CheckpointError,
     Config,
     LayerWeights,
+    PredictionLayer,
     UnsupportedCheckpoint,
     Vector,
     Weight,
@@ -25,6 +26,7 @@ ARCHITECTURES = {
     "LlamaForCausalLM": "llama",
     "Qwen2ForCausalLM": "qwen2",
     "Qwen3ForCausalLM": "qwen3",
+    "MiMoForCausalLM": "qwen2",
 }
 FORMATS = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32"}
 
@@ -35,7 +37,7 @@ def read_safetensors(folder: Path) -> Checkpoint:
         values = json.loads((folder / "config.json").read_text())
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{folder} has no readable config.json ({error})") from error
-    config = _config(values)
+    config = decoder_config(values)
     tensors = _Tensors(folder)
     embedding = tensors.matrix("model.embed_tokens.weight")
     tied = values.get("tie_word_embeddings", False) or "lm_head.weight" not in tensors
@@ -43,13 +45,18 @@ def read_safetensors(folder: Path) -> Checkpoint:
         name=folder.name,
         config=config,
         embedding=embedding,
-        layers=tuple(_layer(tensors, number) for number in range(config.layers)),
+        layers=tuple(_layer(tensors, f"model.layers.{number}") for number in range(config.layers)),
         final_norm=tensors.vector("model.norm.weight"),
         head=embedding if tied else tensors.matrix("lm_head.weight"),
+        prediction=_prediction(tensors, config.layers),
     )
 
 
-def _config(values: dict[str, Any]) -> Config:
+def decoder_config(values: dict[str, Any]) -> Config:
+    """What a config.json says.
+
+    Raises `UnsupportedCheckpoint` for other models, `CheckpointError` for one with gaps.
+    """
     architecture = (values.get("architectures") or ["?"])[0]
     if architecture not in ARCHITECTURES:
         raise UnsupportedCheckpoint(f"{architecture} is not one of {', '.join(ARCHITECTURES)}")
@@ -79,13 +86,33 @@ def _config(values: dict[str, Any]) -> Config:
         raise CheckpointError(f"config.json has no {error}") from error
 
 
-def _layer(tensors: _Tensors, number: int) -> LayerWeights:
-    attention, feed_forward = f"model.layers.{number}.self_attn", f"model.layers.{number}.mlp"
+def _prediction(tensors: _Tensors, layers: int) -> PredictionLayer | None:
+    """The layer as MiMo names its parts, or as DeepSeek-V3 does, after the last of the model's own."""
+    mimo, deepseek = "model.mtp_layers.0", f"model.layers.{layers}"
+    if f"{mimo}.input_proj.weight" in tensors:
+        prefix, names = mimo, ("input_proj", "token_layernorm", "hidden_layernorm", "final_layernorm")
+    elif f"{deepseek}.eh_proj.weight" in tensors:
+        prefix, names = deepseek, ("eh_proj", "enorm", "hnorm", "shared_head.norm")
+    else:
+        return None
+    fuse, embedding_norm, hidden_norm, final_norm = (f"{prefix}.{name}.weight" for name in names)
+    return PredictionLayer(
+        fuse=tensors.matrix(fuse),
+        embedding_norm=tensors.vector(embedding_norm),
+        hidden_norm=tensors.vector(hidden_norm),
+        layer=_layer(tensors, prefix),
+        final_norm=tensors.vector(final_norm),
+        hidden_first=prefix == mimo,
+    )
+
+
+def _layer(tensors: _Tensors, prefix: str) -> LayerWeights:
+    attention, feed_forward = f"{prefix}.self_attn", f"{prefix}.mlp"
     if f"{attention}.o_proj.bias" in tensors:
         raise UnsupportedCheckpoint("attention output biases are not supported")
     return LayerWeights(
-        attention_norm=tensors.vector(f"model.layers.{number}.input_layernorm.weight"),
-        feed_forward_norm=tensors.vector(f"model.layers.{number}.post_attention_layernorm.weight"),
+        attention_norm=tensors.vector(f"{prefix}.input_layernorm.weight"),
+        feed_forward_norm=tensors.vector(f"{prefix}.post_attention_layernorm.weight"),
         query=tensors.matrix(f"{attention}.q_proj.weight"),
         key=tensors.matrix(f"{attention}.k_proj.weight"),
         value=tensors.matrix(f"{attention}.v_proj.weight"),

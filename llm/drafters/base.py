@@ -83,7 +83,7 @@ class Drafter(Protocol):
 
 
 class FreeDrafter:
-    """The parts that drafters which only look things up have in common."""
+    """A drafter that costs nothing, learns nothing and holds nothing, for others to build on."""
 
     seconds_per_token = 0.0
 

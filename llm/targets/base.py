@@ -17,6 +17,10 @@ Logits = npt.NDArray[np.float32]
 """float32 [rows, vocabulary], C-contiguous, owned by the caller: later passes never write to it."""
 
 
+Hidden = npt.NDArray[np.float32]
+"""float32 [rows, hidden], the last layer's output after the final norm: what the target's head multiplies."""
+
+
 class NonFiniteLogits(ArithmeticError):
     """A pass gave a logit that is NaN or infinite: the weights or the arithmetic are broken.
 
@@ -114,4 +118,70 @@ class Target(Protocol):
 
     def open(self) -> Cache:
         """A new, empty cache. Its storage grows with the call."""
+        ...
+
+
+@runtime_checkable
+class HiddenCache(Cache, Protocol):
+    """A cache that also hands out hidden states, for drafters that are trained on them."""
+
+    def keep_hidden(self, most: int) -> None:
+        """From the next `extend` on, keep the hidden states of up to `most` of its last ids; 0: of none.
+
+        A new cache keeps none, and then they cost nothing.
+        """
+        ...
+
+    def hidden(self, rows: int) -> Hidden:
+        """The hidden states of the last `rows` ids of the last `extend`: float32 [rows, hidden].
+
+        Where `Target.exact_rows` holds, it holds for them too. Raises `ValueError` for more rows than were
+        kept.
+        """
+        ...
+
+    def project(self, states: Hidden) -> Logits:
+        """Take hidden states to the target's head: float32 [rows, vocabulary], for at most 64 rows.
+
+        Changes nothing in the cache. Where `Target.exact_rows` holds, a row of `hidden` gives the very logits
+        that `extend` returned. Raises `NonFiniteLogits`.
+        """
+        ...
+
+
+@runtime_checkable
+class HiddenTarget(Target, Protocol):
+    """A target whose caches are `HiddenCache`s, and which shows its embedding."""
+
+    @property
+    def hidden_size(self) -> int:
+        """Numbers in a hidden state and in an embedding."""
+        ...
+
+    def embed(self, ids: Sequence[int]) -> Hidden:
+        """The embeddings of ids: float32 [len(ids), hidden]."""
+        ...
+
+
+@runtime_checkable
+class PeekingCache(Cache, Protocol):
+    """A cache that can run the model's first layers alone over ids that it does not append."""
+
+    def peek(self, ids: Sequence[int], ahead: int, layers: int) -> Logits:
+        """The head's logits after the first `layers`, at the last of `ids`: float32 [1, vocabulary].
+
+        The ids follow `ahead` positions after `length`, up to where earlier peeks have got since the last
+        `extend` or `truncate`. What they leave in the cache's storage is what `extend` would write there, and
+        writes again. Raises `ValueError`, `ContextFull` or `NonFiniteLogits`.
+        """
+        ...
+
+
+@runtime_checkable
+class PeekingTarget(Target, Protocol):
+    """A target whose caches are `PeekingCache`s."""
+
+    @property
+    def layers(self) -> int:
+        """How many layers a pass runs."""
         ...

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from llm.targets.base import ContextFull
+import numpy as np
+
+from llm.targets.base import ContextFull, Hidden, Logits, NonFiniteLogits
 
 
 def check_extend(
@@ -25,3 +28,32 @@ def check_truncate(length: int, present: int) -> None:
     """The border of every `Cache.truncate`."""
     if not 0 <= length <= present:
         raise ValueError(f"cannot truncate {present} positions to {length}")
+
+
+class Block(NamedTuple):
+    """A part of the ids of one `extend`, and of how many of its last rows logits and hidden states count."""
+
+    start: int
+    end: int
+    rows: int
+    hidden_rows: int
+
+
+def blocks(count: int, most: int, rows: int, hidden_rows: int) -> Iterator[Block]:
+    """`count` ids in blocks of at most `most`; the last `rows` and `hidden_rows` of them all are wanted."""
+    for start in range(0, count, most):
+        end = min(start + most, count)
+        yield Block(start, end, *(max(0, min(end - start, end - count + n)) for n in (rows, hidden_rows)))
+
+
+def check_finite(logits: Logits, name: str) -> None:
+    """What every pass ends with."""
+    if not np.isfinite(logits).all():
+        raise NonFiniteLogits(f"{name} gave a logit that is not finite")
+
+
+def last_rows(hidden: Hidden, rows: int) -> Hidden:
+    """The border of `HiddenCache.hidden`, given what was kept."""
+    if not 0 <= rows <= len(hidden):
+        raise ValueError(f"{len(hidden)} hidden states were kept of the last ids, not {rows}")
+    return hidden[len(hidden) - rows :]

@@ -21,8 +21,8 @@ from torch.nn.functional import pad, silu
 
 from llm.checkpoints import Checkpoint, LayerWeights, UnsupportedCheckpoint, Weight
 from llm.checkpoints.description import MATRICES, VECTORS
-from llm.targets.base import Logits, NonFiniteLogits
-from llm.targets.border import check_extend, check_truncate
+from llm.targets.base import Hidden, Logits
+from llm.targets.border import blocks, check_extend, check_finite, check_truncate, last_rows
 from llm.targets.rotary import angles, rotate
 
 BLOCK = 128
@@ -94,10 +94,12 @@ class ExactTarget:
         self.name = f"{checkpoint.name} (torch, exact)"
         self.vocabulary = self.config.vocabulary
         self.context = min(context, self.config.context)
+        self.hidden_size = self.config.hidden
         self._threads = threads
         torch.set_num_threads(threads)
         self.embedding = checkpoint.embedding
-        self.layers = [_integers(layer) for layer in checkpoint.layers]
+        self.layers = self.config.layers
+        self.layer_weights = [_integers(layer) for layer in checkpoint.layers]
         self.final_norm = torch.from_numpy(checkpoint.final_norm.copy())
         self.head = IntegerMatrix(checkpoint.head)
         self.cosines, self.sines = angles(self.config, self.context)
@@ -113,6 +115,9 @@ class ExactTarget:
     def open(self) -> ExactCache:
         return ExactCache(self)
 
+    def embed(self, ids: Sequence[int]) -> Hidden:
+        return self.embedding.rows(np.asarray(ids, dtype=np.int64))
+
 
 class ExactCache:
     """One call's keys and values, float32, grown 256 positions at a time; see `llm.targets.base.Cache`."""
@@ -122,6 +127,9 @@ class ExactCache:
         self._target = target
         self._store = torch.zeros(2, c.layers, c.key_value_heads, 0, c.head_size)
         self._length = 0
+        self._ahead = 0
+        self._kept = 0
+        self._hidden: Hidden = np.zeros((0, c.hidden), np.float32)
         self._closed = False
 
     @property
@@ -136,21 +144,40 @@ class ExactCache:
     def extend(self, ids: Sequence[int], rows: int) -> Logits:
         target = self._target
         check_extend(self._closed, self._length, ids, rows, target.context, target.vocabulary)
-        self._reserve(self._length + len(ids))
-        pieces = []
-        for start in range(0, len(ids), ROWS):
-            block = ids[start : start + ROWS]
-            wanted = min(len(block), max(0, rows - (len(ids) - start - len(block))))
-            pieces.append(self._pass(block, self._length + start, wanted).numpy())
-        logits: Logits = np.concatenate(pieces)
-        if not np.isfinite(logits).all():
-            raise NonFiniteLogits(f"{target.name} gave a logit that is not finite")
+        logits, hidden = self._read(ids, self._length, rows, min(self._kept, len(ids)), target.layers)
         self._length += len(ids)
+        self._ahead = 0
+        self._hidden = hidden
+        return logits
+
+    @torch.no_grad()
+    def peek(self, ids: Sequence[int], ahead: int, layers: int) -> Logits:
+        target = self._target
+        if not 0 <= ahead <= self._ahead or not 1 <= layers <= target.layers:
+            raise ValueError(f"cannot peek {ahead} positions ahead through {layers} layers")
+        start = self._length + ahead
+        check_extend(self._closed, start, ids, 1, target.context, target.vocabulary)
+        self._ahead = ahead
+        logits, _ = self._read(ids, start, 1, 0, layers)
+        self._ahead = ahead + len(ids)
+        return logits
+
+    def keep_hidden(self, most: int) -> None:
+        self._kept = most
+
+    def hidden(self, rows: int) -> Hidden:
+        return last_rows(self._hidden, rows)
+
+    @torch.no_grad()
+    def project(self, states: Hidden) -> Logits:
+        logits: Logits = self._target.head.multiply(*quantise(torch.from_numpy(states))).numpy()
+        check_finite(logits, self._target.name)
         return logits
 
     def truncate(self, length: int) -> None:
         check_truncate(length, self._length)
         self._length = length
+        self._ahead = 0
 
     def close(self) -> None:
         self._closed = True
@@ -162,10 +189,26 @@ class ExactCache:
         if missing > 0:
             self._store = pad(self._store, (0, 0, 0, missing))
 
-    def _pass(self, ids: Sequence[int], position: int, rows: int) -> torch.Tensor:
+    def _read(
+        self, ids: Sequence[int], position: int, rows: int, hidden_rows: int, layers: int
+    ) -> tuple[Logits, Hidden]:
+        """The first `layers` over ids from `position` on: last rows of logits and of hidden states."""
+        self._reserve(position + len(ids))
+        target, logits, states = self._target, [], []
+        for block in blocks(len(ids), ROWS, rows, hidden_rows):
+            hidden = self._layers(ids[block.start : block.end], position + block.start, layers)
+            wanted = max(block.rows, block.hidden_rows)
+            last = _norm(hidden[len(hidden) - wanted :], target.final_norm, target.config.norm_epsilon)
+            states.append(last[wanted - block.hidden_rows :].numpy())
+            if block.rows:
+                logits.append(self.project(last[wanted - block.rows :].numpy()))
+        empty = np.zeros((0, target.vocabulary), np.float32)
+        return np.concatenate([empty, *logits]), np.concatenate(states)
+
+    def _layers(self, ids: Sequence[int], position: int, layers: int) -> torch.Tensor:
         target = self._target
-        hidden = torch.from_numpy(target.embedding.rows(np.asarray(ids, dtype=np.int64)))
-        for number, layer in enumerate(target.layers):
+        hidden = torch.from_numpy(target.embed(ids))
+        for number, layer in enumerate(target.layer_weights[:layers]):
             normed = quantise(_norm(hidden, layer["attention_norm"], target.config.norm_epsilon))
             query = self._project(normed, layer, number, position)
             attended = torch.stack(
@@ -175,10 +218,7 @@ class ExactCache:
             normed = quantise(_norm(hidden, layer["feed_forward_norm"], target.config.norm_epsilon))
             gated = silu(layer["gate"].multiply(*normed)) * layer["up"].multiply(*normed)
             hidden = hidden + layer["down"].multiply(*quantise(gated))
-        if rows == 0:
-            return torch.zeros(0, target.vocabulary)
-        last = _norm(hidden[len(ids) - rows :], target.final_norm, target.config.norm_epsilon)
-        return target.head.multiply(*quantise(last))
+        return hidden
 
     def _project(
         self, normed: tuple[torch.Tensor, torch.Tensor], layer: dict[str, Any], number: int, position: int

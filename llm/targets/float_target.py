@@ -15,8 +15,8 @@ import torch
 from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_attention, silu
 
 from llm.checkpoints import Checkpoint, Weight
-from llm.targets.base import Logits, NonFiniteLogits
-from llm.targets.border import check_extend, check_truncate
+from llm.targets.base import Hidden, Logits
+from llm.targets.border import Block, blocks, check_extend, check_finite, check_truncate, last_rows
 from llm.targets.margin import calibrate_margin
 from llm.targets.rotary import angles, rotate
 
@@ -44,6 +44,7 @@ class FloatTarget:
         self.config = checkpoint.config
         self.name = f"{checkpoint.name} (torch {str(dtype).removeprefix('torch.')} on {device})"
         self.vocabulary = self.config.vocabulary
+        self.hidden_size = self.config.hidden
         self.context = context
         self.threads = threads
         self.dtype, self.device = dtype, torch.device(device)
@@ -59,11 +60,23 @@ class FloatTarget:
     def open(self) -> FloatCache:
         return FloatCache(self)
 
+    def embed(self, ids: Sequence[int]) -> Hidden:
+        rows: Hidden = self.weights["embedding"][torch.tensor(ids, device=self.device)].float().cpu().numpy()
+        return rows
+
     @torch.no_grad()
     def forward(
-        self, ids: torch.Tensor, positions: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, rows: int
-    ) -> torch.Tensor:
-        """Logits float32 [rows, vocabulary] of the last rows; writes keys and values at `positions`.
+        self,
+        ids: torch.Tensor,
+        positions: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        rows: int,
+        hidden_rows: int,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits float32 [rows, vocabulary] and hidden states float32 [hidden_rows, hidden] of the last rows.
+
+        Writes keys and values at `positions`.
 
         `keys`, `values`: [layers, key-value heads, context, head_size]. All of the context is attended under
         a mask, so that shapes, and with them a recorded graph, depend on the width alone.
@@ -95,8 +108,13 @@ class FloatTarget:
             normed = rms_norm(hidden, (c.hidden,), layer["feed_forward_norm"], c.norm_epsilon)
             gated = silu(linear(normed, layer["gate"])) * linear(normed, layer["up"])
             hidden = hidden + linear(gated, layer["down"])
-        last = rms_norm(hidden[len(ids) - rows :], (c.hidden,), self.weights["final_norm"], c.norm_epsilon)
-        return linear(last, self.weights["head"]).float()
+        wanted = max(rows, hidden_rows)
+        last = rms_norm(hidden[len(ids) - wanted :], (c.hidden,), self.weights["final_norm"], c.norm_epsilon)
+        return self.project(last[wanted - rows :]), last[wanted - hidden_rows :].float()
+
+    def project(self, states: torch.Tensor) -> torch.Tensor:
+        """Logits float32 [n, vocabulary] of hidden states [n, hidden]."""
+        return linear(states.to(self.dtype), self.weights["head"]).float()
 
     def _heads(self, layer: dict[str, Any], role: str, normed: torch.Tensor, count: int) -> torch.Tensor:
         heads = linear(normed, layer[role], layer[f"{role}_bias"]).view(-1, count, self.config.head_size)
@@ -116,6 +134,8 @@ class FloatCache:
         self._keys = torch.zeros(shape, dtype=target.dtype, device=target.device)
         self._values = torch.zeros_like(self._keys)
         self._length = 0
+        self._kept = 0
+        self._hidden: Hidden = np.zeros((0, c.hidden), np.float32)
         self._closed = False
 
     @property
@@ -128,29 +148,41 @@ class FloatCache:
 
     def extend(self, ids: Sequence[int], rows: int) -> Logits:
         check_extend(self._closed, self._length, ids, rows, self._target.context, self._target.vocabulary)
-        pieces = []
-        for start in range(0, len(ids), BLOCK):
-            block = ids[start : start + BLOCK]
-            wanted = min(len(block), max(0, rows - (len(ids) - start - len(block))))
-            pieces.append(self._pass(block, self._length + start, wanted))
-        logits: Logits = np.concatenate(pieces)
-        if not np.isfinite(logits).all():
-            raise NonFiniteLogits(f"{self._target.name} gave a logit that is not finite")
+        pieces = [
+            self._pass(ids[block.start : block.end], block)
+            for block in blocks(len(ids), BLOCK, rows, min(self._kept, len(ids)))
+        ]
+        logits, hidden = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+        check_finite(logits, self._target.name)
         self._length += len(ids)
+        self._hidden = hidden
         return logits
 
-    def _pass(self, ids: Sequence[int], position: int, rows: int) -> Logits:
-        target = self._target
+    def _pass(self, ids: Sequence[int], block: Block) -> tuple[Logits, Hidden]:
+        target, position = self._target, self._length + block.start
         step = target.step if len(ids) <= GRAPH_WIDTHS else target.forward
-        logits = step(
+        logits, hidden = step(
             torch.tensor(ids, device=target.device),
             torch.arange(position, position + len(ids), device=target.device),
             self._keys,
             self._values,
-            rows,
+            block.rows,
+            block.hidden_rows,
         )
-        result: Logits = logits.cpu().numpy()
-        return result
+        return logits.cpu().numpy(), hidden.cpu().numpy()
+
+    def keep_hidden(self, most: int) -> None:
+        self._kept = most
+
+    def hidden(self, rows: int) -> Hidden:
+        return last_rows(self._hidden, rows)
+
+    @torch.no_grad()
+    def project(self, states: Hidden) -> Logits:
+        target = self._target
+        logits: Logits = target.project(torch.from_numpy(states).to(target.device)).cpu().numpy()
+        check_finite(logits, target.name)
+        return logits
 
     def truncate(self, length: int) -> None:
         check_truncate(length, self._length)

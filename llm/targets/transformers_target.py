@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from llm.checkpoints import CheckpointError
-from llm.targets.base import Logits, NonFiniteLogits
-from llm.targets.border import check_extend, check_truncate
+from llm.targets.base import Hidden, Logits, NonFiniteLogits
+from llm.targets.border import blocks, check_extend, check_finite, check_truncate, last_rows
 from llm.targets.margin import calibrate_margin
 
 BLOCK = 256
@@ -50,6 +51,16 @@ class TransformersTarget:
         """Measured on first use: a few dozen short passes."""
         return calibrate_margin(self)
 
+    @property
+    def hidden_size(self) -> int:
+        return int(self.model.get_input_embeddings().weight.shape[1])
+
+    @torch.no_grad()
+    def embed(self, ids: Sequence[int]) -> Hidden:
+        rows = self.model.get_input_embeddings()(torch.tensor(ids, device=self.model.device))
+        embedded: Hidden = rows.float().cpu().numpy()
+        return embedded
+
     def open(self) -> TransformersCache:
         return TransformersCache(self)
 
@@ -65,6 +76,8 @@ class TransformersCache:
         self._target = target
         self._cache = _new_cache(target)
         self._length = 0
+        self._kept = 0
+        self._hidden: Hidden = np.zeros((0, target.hidden_size), np.float32)
         self._closed = False
 
     @property
@@ -83,23 +96,40 @@ class TransformersCache:
         target = self._target
         check_extend(self._closed, self._length, ids, rows, target.context, target.vocabulary)
         before = self._length
-        pieces = [np.zeros((0, target.vocabulary), np.float32)]
-        for start in range(0, len(ids), BLOCK):
-            block = ids[start : start + BLOCK]
-            wanted = min(len(block), max(0, rows - (len(ids) - start - len(block))))
+        pieces = []
+        for block in blocks(len(ids), BLOCK, rows, min(self._kept, len(ids))):
             output = target.model(
-                input_ids=torch.tensor([list(block)], device=target.model.device),
+                input_ids=torch.tensor([list(ids[block.start : block.end])], device=target.model.device),
                 use_cache=True,
-                logits_to_keep=max(wanted, 1),  # 0 would mean all of them
+                logits_to_keep=max(block.rows, 1),  # 0 would mean all of them
+                output_hidden_states=block.hidden_rows > 0,
                 **{target.cache_argument: self._cache},
             )
-            self._length += len(block)
-            if wanted:
-                pieces.append(output.logits[0, -wanted:].float().cpu().numpy())
-        logits: Logits = np.concatenate(pieces)
-        if not np.isfinite(logits).all():
+            self._length += block.end - block.start
+            states = output.hidden_states[-1][0] if block.hidden_rows else torch.zeros(0, target.hidden_size)
+            pieces.append((_last(output.logits[0], block.rows), _last(states, block.hidden_rows)))
+        logits, hidden = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+        try:
+            check_finite(logits, target.name)
+        except NonFiniteLogits:
             self.truncate(before)
-            raise NonFiniteLogits(f"{target.name} gave a logit that is not finite")
+            raise
+        self._hidden = hidden
+        return logits
+
+    def keep_hidden(self, most: int) -> None:
+        self._kept = most
+
+    def hidden(self, rows: int) -> Hidden:
+        return last_rows(self._hidden, rows)
+
+    @torch.no_grad()
+    def project(self, states: Hidden) -> Logits:
+        """By the head's matrix alone; models that scale or cap their logits after it do not do so here."""
+        head = self._target.model.get_output_embeddings()
+        rows = torch.from_numpy(states).to(device=head.weight.device, dtype=head.weight.dtype)
+        logits: Logits = head(rows).float().cpu().numpy()
+        check_finite(logits, self._target.name)
         return logits
 
     def truncate(self, length: int) -> None:
@@ -118,6 +148,11 @@ class TransformersCache:
         self._closed = True
         self._length = 0
         self._cache = None
+
+
+def _last(rows: torch.Tensor, count: int) -> npt.NDArray[np.float32]:
+    last: npt.NDArray[np.float32] = rows[len(rows) - count :].float().cpu().numpy()
+    return last
 
 
 def _new_cache(target: TransformersTarget) -> Any:

@@ -1,108 +1,180 @@
-"""Medusa heads: trained on a tiny target they draft for it, and the reply stays what it was."""
+"""Heads, feature layers and early exit on a tiny target: they draft for it, and change no reply."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from llm.cache import CallCache, Turnstile
-from llm.drafters.heads import HeadsError, Medusa, MedusaHeads, seconds_per_token, train_heads
+from llm.cache import CallCache, HiddenHistory, NoHiddenStates, Turnstile
+from llm.checkpoints import Config
+from llm.drafters.draft_heads import DraftHeads
+from llm.drafters.early_exit import EarlyExitDrafting
+from llm.drafters.feature_layer import Design, FeatureLayer, Memory
+from llm.drafters.features import FeatureDrafting
+from llm.drafters.heads import HeadsError, MedusaDrafting, MedusaHeads
 from llm.engine import Generation
 from llm.gate import Gate, PassCosts
-from llm.language_model import LanguageModel
 from llm.sampling import Sampling
+from llm.training.eagle import EagleTrainee
+from llm.training.food import Lesson, Text, head_matrix, lessons
+from llm.training.loop import Report, train
+from llm.training.medusa import MedusaTrainee
+from llm.verify import Coupled, Rejection
 from tests.llm.harness import generation
-from tests.llm.test_explain import WordTokenizer
-from tests.llm.toys import ToyCache, ToyTarget, random_rows
+from tests.llm.hidden_toys import HIDDEN, VOCABULARY, HiddenToy, hidden_toy, toy_replies
+from tests.llm.toys import ToyTarget, random_rows
 
-VOCABULARY, HIDDEN = 12, 48
 PROMPT = (1, 2)
+SIZES = Config("llama", 1, HIDDEN, 192, 4, 2, 36, VOCABULARY, 4096, 1e-5, tuple(np.geomspace(1, 1e-3, 18)))
 
 
-class HiddenToyCache(ToyCache):
-    """Its hidden state is a fixed random code of the last two ids, all that its next token depends on."""
-
-    _codes = np.random.default_rng(0).normal(size=(VOCABULARY, VOCABULARY, HIDDEN)).astype(np.float32)
-
-    def hidden(self, rows: int) -> npt.NDArray[np.float32]:
-        ends = range(len(self.ids) - rows, len(self.ids))
-        return np.stack([self._codes[self.ids[i - 1] if i else 0, self.ids[i]] for i in ends])
-
-
-class HiddenToy(ToyTarget):
-    def open(self) -> HiddenToyCache:
-        return HiddenToyCache(self)
-
-
-def target() -> HiddenToy:
-    return HiddenToy(random_rows(VOCABULARY, seed=6, sharpness=4.0, memory=2), VOCABULARY)
-
-
-def texts() -> list[tuple[int, ...]]:
-    """The target's own replies to many prompts."""
-    replies = []
-    for a in range(VOCABULARY):
-        for b in range(VOCABULARY):
-            made = generation(target().rows, VOCABULARY, (a, b), Sampling(max_tokens=12), target=target())
-            replies.append((a, b, *made))
-    return replies
+def drafting(name: str, seed: int = 1) -> DraftHeads:
+    """Each kind, untrained."""
+    torch.manual_seed(seed)
+    toy = hidden_toy()
+    makers: dict[str, Callable[[], DraftHeads]] = {
+        "medusa": lambda: MedusaDrafting(MedusaHeads(3, HIDDEN), toy),
+        "medusa, own matrices": lambda: MedusaDrafting(MedusaHeads(3, HIDDEN, VOCABULARY), toy),
+        "eagle": lambda: FeatureDrafting("eagle", FeatureLayer(SIZES), toy),
+        "mtp": lambda: FeatureDrafting(
+            "mtp",
+            FeatureLayer(SIZES, Design(True, True, True, True, attention_bias=True, head_norms=True)),
+            toy,
+        ),
+        "early-exit": lambda: EarlyExitDrafting(1, toy),
+        "early-exit, whole": lambda: EarlyExitDrafting(2, toy),
+    }
+    return makers[name]()
 
 
-@pytest.fixture(scope="module")
-def heads() -> MedusaHeads:
-    losses: list[float] = []
-    made = train_heads(
-        target(),
-        texts(),
-        count=3,
-        epochs=40,
-        learning_rate=0.01,
-        progress=lambda _, x: losses.append(x),
-    )
-    assert losses[-1] < losses[0] / 3
-    return made
+KINDS = ("medusa", "medusa, own matrices", "eagle", "mtp", "early-exit", "early-exit, whole")
 
 
-def run(heads: MedusaHeads | None, temperature: float = 0.0, prompt: Sequence[int] = PROMPT) -> Generation:
-    sampling = Sampling(temperature=temperature, max_tokens=60)
-    made = generation(target().rows, VOCABULARY, prompt, sampling, target=target())
+def run(
+    heads: DraftHeads | None,
+    temperature: float = 0.0,
+    prompt: Sequence[int] = PROMPT,
+    verifier: Coupled | Rejection | None = None,
+) -> Generation:
+    sampling = Sampling(temperature=temperature, top_p=0.95, max_tokens=60)
+    toy = hidden_toy()
+    made = generation(toy.rows, VOCABULARY, prompt, sampling, target=toy, verifier=verifier or Coupled())
     if heads is not None:
-        drafter = Medusa(heads, made.cache, seconds_per_token=1e-3)
-        made.proposer = Gate([drafter], PassCosts({1: 1.0, 16: 1.2}), VOCABULARY)
+        made.proposer = Gate([heads.open(made.cache)], PassCosts({1: 1.0, 16: 1.2}), VOCABULARY)
     list(made)
     return made
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
-def test_trained_heads_draft_and_change_nothing(heads: MedusaHeads, temperature: float) -> None:
-    plain, drafted = run(None, temperature), run(heads, temperature)
-    assert drafted.committed == plain.committed
-    if temperature == 0.0:
-        assert drafted.stats.tokens_per_pass > 2.0
-        assert drafted.stats.acceptance_rate > 0.7  # type: ignore[operator]
+@pytest.mark.parametrize("name", KINDS)
+def test_no_kind_changes_anything(name: str, temperature: float) -> None:
+    for prompt in (PROMPT, tuple(range(12)) * 10):
+        made = run(drafting(name), temperature, prompt)
+        assert made.committed == run(None, temperature, prompt).committed
+        assert made.stats.drafts > 0
 
 
-def test_untrained_heads_change_nothing() -> None:
-    torch.manual_seed(1)
-    assert run(MedusaHeads(3, HIDDEN, VOCABULARY)).committed == run(None).committed
+@pytest.mark.parametrize("name", KINDS)
+def test_under_rejection_each_draft_brings_its_laws(name: str) -> None:
+    made = run(drafting(name), 0.7, verifier=Rejection())
+    assert len(made.committed) == 60
+    assert made.stats.drafts > 0
 
 
-def test_heads_are_stored_under_the_publishers_names(heads: MedusaHeads, tmp_path: Path) -> None:
+def test_a_layer_count_that_is_the_whole_model_is_always_right() -> None:
+    """A peek that went wrong by a position, or a cache that kept what a peek left, would show here."""
+    for temperature in (0.0, 0.7):
+        assert run(drafting("early-exit, whole"), temperature).stats.acceptance_rate == 1.0
+
+
+@pytest.fixture(scope="module")
+def food() -> list[Lesson]:
+    return lessons(hidden_toy(), [Text(ids) for ids in toy_replies()])
+
+
+@pytest.fixture(scope="module")
+def medusa(food: list[Lesson]) -> tuple[MedusaHeads, Report]:
+    heads = MedusaHeads(3, HIDDEN)
+    told: list[float] = []
+    report = train(
+        MedusaTrainee(heads, head_matrix(hidden_toy())),
+        food,
+        steps=400,
+        learning_rate=0.02,
+        progress=lambda step, loss: told.append(loss),
+    )
+    assert len(told) == 400
+    return heads, report
+
+
+@pytest.fixture(scope="module")
+def eagle(food: list[Lesson]) -> tuple[FeatureLayer, Report]:
+    torch.manual_seed(0)
+    layer = FeatureLayer(SIZES)
+    report = train(EagleTrainee(layer, head_matrix(hidden_toy())), food, steps=300, learning_rate=0.003)
+    return layer, report
+
+
+def test_trained_medusa_heads_are_right_more_often(medusa: tuple[MedusaHeads, Report]) -> None:
+    heads, report = medusa
+    assert report.last_loss < report.first_loss / 2
+    assert all(after > before for before, after in zip(report.before, report.after, strict=True))
+    trained, untrained = run(MedusaDrafting(heads, hidden_toy())), run(drafting("medusa"))
+    assert trained.committed == untrained.committed
+    assert trained.stats.tokens_per_pass > max(2.0, untrained.stats.tokens_per_pass)
+    assert trained.stats.acceptance_rate > 0.7  # type: ignore[operator]
+
+
+def test_a_trained_eagle_head_is_right_more_often(eagle: tuple[FeatureLayer, Report]) -> None:
+    layer, report = eagle
+    assert report.after[0] > max(0.8, report.before[0])
+    trained = run(FeatureDrafting("eagle", layer, hidden_toy()))
+    assert trained.committed == run(None).committed
+    assert trained.stats.tokens_per_pass > max(2.0, run(drafting("eagle")).stats.tokens_per_pass)
+
+
+def test_the_same_seed_trains_the_same_heads(food: list[Lesson]) -> None:
+    def weights() -> torch.Tensor:
+        heads = MedusaHeads(2, HIDDEN)
+        train(MedusaTrainee(heads, head_matrix(hidden_toy())), food[:9], steps=5, learning_rate=0.01, seed=3)
+        return heads.heads[0].block.weight
+
+    assert torch.equal(weights(), weights())
+
+
+def test_a_feature_layer_reads_in_pieces_what_it_reads_at_once() -> None:
+    torch.manual_seed(2)
+    layer = FeatureLayer(SIZES).eval()
+    states, embeddings = torch.randn(2, 9, HIDDEN)
+    whole = layer(states, embeddings, 5, Memory())
+    memory = Memory()
+    first = layer(states[:4], embeddings[:4], 5, memory)
+    layer(states[:2], embeddings[:2], 9, memory)  # drafted, and forgotten again
+    memory.cut(0, 4)
+    rest = layer(states[4:], embeddings[4:], 9, memory)
+    torch.testing.assert_close(torch.cat([first, rest]), whole, atol=1e-5, rtol=0)
+
+
+def test_heads_are_stored_under_the_publishers_names(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    heads = MedusaHeads(3, 8, 20)
+    for head in heads.heads:
+        torch.nn.init.normal_(head.block.weight)
     heads.save(tmp_path / "heads.safetensors")
     stored = load_file(tmp_path / "heads.safetensors")
     assert {"0.0.linear.weight", "2.0.linear.bias", "2.1.weight"} < set(stored)
     torch.save(stored, tmp_path / "medusa_lm_head.pt")
-    hidden = torch.randn(5, HIDDEN)
+    hidden = torch.randn(5, 8)
     for name in ("heads.safetensors", "medusa_lm_head.pt"):
         again = MedusaHeads.load(tmp_path / name)
         assert torch.equal(again(hidden), heads(hidden))
-    assert again(hidden).shape == (5, 3, VOCABULARY)
+        assert torch.equal(again.own_logits(again(hidden)), heads.own_logits(heads(hidden)))
+    assert again.own_logits(again(hidden)).shape == (5, 3, 20)
 
 
 def test_what_are_no_heads_is_told(tmp_path: Path) -> None:
@@ -112,36 +184,58 @@ def test_what_are_no_heads_is_told(tmp_path: Path) -> None:
 
 
 def test_training_needs_hidden_states_and_text() -> None:
-    plain = ToyTarget(random_rows(VOCABULARY), VOCABULARY)
     with pytest.raises(HeadsError, match="does not hand out hidden states"):
-        train_heads(plain, [(1, 2, 3, 4, 5, 6, 7, 8)])
-    with pytest.raises(HeadsError, match="no text is longer"):
-        train_heads(target(), [(1, 2)])
+        lessons(ToyTarget(random_rows(VOCABULARY), VOCABULARY), [Text((1, 2, 3, 4, 5, 6, 7, 8))])
+    with pytest.raises(HeadsError, match="too little to train on"):
+        train(MedusaTrainee(MedusaHeads(2, HIDDEN), torch.zeros(1)), [], steps=1, learning_rate=0.1)
 
 
 def test_heads_that_do_not_fit_are_told() -> None:
-    def model(toy: ToyTarget, made: MedusaHeads) -> LanguageModel:
-        return LanguageModel(toy, WordTokenizer(), heads=made)
-
-    rows = random_rows(100)
+    toy = HiddenToy(random_rows(100), 100)
     with pytest.raises(HeadsError, match=r"101 tokens.* 100"):
-        model(HiddenToy(rows, 100), MedusaHeads(2, HIDDEN, 101))
+        MedusaDrafting(MedusaHeads(2, HIDDEN, 101), toy)
+    with pytest.raises(HeadsError, match=r"see 48 numbers.* 144"):
+        MedusaDrafting(MedusaHeads(2, 48), toy)
+    plain = ToyTarget(random_rows(100), 100)
     with pytest.raises(HeadsError, match="does not hand out hidden states"):
-        model(ToyTarget(rows, 100), MedusaHeads(2, HIDDEN, 100))
+        MedusaDrafting(MedusaHeads(2, HIDDEN), plain)
+    with pytest.raises(HeadsError, match="does not hand out hidden states"):
+        FeatureDrafting("eagle", FeatureLayer(SIZES), plain)
+    with pytest.raises(HeadsError, match="cannot run its first layers alone"):
+        EarlyExitDrafting(1, plain)
+    with pytest.raises(HeadsError, match=r"after 1 to 2 layers, not 3"):
+        EarlyExitDrafting(3, toy)
 
 
-def test_hidden_states_are_those_of_the_last_pass() -> None:
-    cache = CallCache(target().open(), Turnstile())
-    assert cache.hidden_at(0) is None
-    cache.score([1, 2, 3], 2)
-    assert cache.hidden_at(0) is None
-    state = cache.hidden_at(2)
-    assert state is not None
-    assert np.array_equal(state, HiddenToyCache._codes[2, 3])
+def test_hidden_states_are_those_of_what_was_read() -> None:
+    cache = CallCache(hidden_toy().open(), Turnstile())
+    with pytest.raises(NoHiddenStates):
+        cache.hidden_since(0)
+    cache.keep_hidden(4)
+    cache.score([1, 2, 3], 0)
+    start, states = cache.hidden_since(1)
+    assert (start, len(states)) == (1, 2)
+    assert states[1].argmax() == 2 * VOCABULARY + 3
     cache.truncate(2)
-    assert cache.hidden_at(2) is None
+    assert len(cache.hidden_since(0)[1]) == 2
+    cache.score([5, 6, 7], 1)
+    start, states = cache.hidden_since(0)
+    assert start == 1, "four are kept"
+    assert [int(state.argmax()) % VOCABULARY for state in states] == [2, 5, 6, 7]
+    with pytest.raises(NoHiddenStates):
+        CallCache(ToyTarget(random_rows(4), 4).open(), Turnstile()).keep_hidden(1)
+
+
+def test_a_history_starts_anew_after_a_gap() -> None:
+    history = HiddenHistory(8, 1)
+    history.append(0, np.zeros((3, 1), np.float32))
+    history.append(5, np.ones((2, 1), np.float32))
+    start, states = history.between(0, 7)
+    assert (start, len(states)) == (5, 2)
+    assert len(history.between(0, 4)[1]) == 0
 
 
 def test_what_a_head_costs_is_timed() -> None:
     ticks = iter(range(100))
-    assert seconds_per_token(MedusaHeads(4, 8, 16), lambda: float(next(ticks))) == 0.25
+    made = MedusaDrafting(MedusaHeads(4, HIDDEN), hidden_toy(), lambda: float(next(ticks)))
+    assert made.seconds_per_token == 0.25

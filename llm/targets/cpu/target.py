@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from llm.targets.base import ContextFull, Logits, NonFiniteLogits
+from llm.checkpoints import Weight
+from llm.targets.base import ContextFull, Hidden, Logits, NonFiniteLogits
+from llm.targets.border import last_rows
 from llm.targets.cpu.build import ensure_built
 from llm.targets.cpu.packed import PackedModel, open_packed
 
@@ -34,9 +36,12 @@ class CpuTarget:
             raise ValueError(f"context must be 1 to {model.config.context} for {model.name}, not {context}")
         self.name = f"{model.name} ({path})"
         self.vocabulary = model.config.vocabulary
+        self.hidden_size = model.config.hidden
+        self.layers = model.config.layers
         self.context = context
         self.threads = threads
         self._model = _load(model, kernel, context, path)
+        self._embedding = _embedding(model)
 
     @property
     def threads(self) -> int:
@@ -51,6 +56,9 @@ class CpuTarget:
     def open(self) -> CpuCache:
         return CpuCache(self, self._model.open())
 
+    def embed(self, ids: Sequence[int]) -> Hidden:
+        return self._embedding.rows(np.asarray(ids, dtype=np.int64))
+
 
 class CpuCache:
     """One call's keys and values in float32; see `llm.targets.base.Cache`."""
@@ -58,6 +66,8 @@ class CpuCache:
     def __init__(self, target: CpuTarget, call: Any) -> None:
         self._target = target
         self._call = call
+        self._kept = 0
+        self._hidden: Hidden = np.zeros((0, target.hidden_size), np.float32)
 
     @property
     def length(self) -> int:
@@ -68,30 +78,60 @@ class CpuCache:
         return int(self._call.bytes) if self._call else 0
 
     def extend(self, ids: Sequence[int], rows: int) -> Logits:
-        if self._call is None:
-            raise ValueError("the cache is closed")
-        if self.length + len(ids) > self._target.context:
-            raise ContextFull(
-                f"{len(ids)} ids after {self.length} do not fit into a context of {self._target.context}"
-            )
-        logits: Logits | None = self._call.extend(
-            np.asarray(ids, dtype=np.int32), rows, threads=self._target.threads
+        call = self._open_call()
+        self._check_room(self.length + len(ids))
+        hidden_rows = min(self._kept, len(ids))
+        logits, self._hidden = self._finite(
+            call.extend(np.asarray(ids, dtype=np.int32), rows, hidden_rows, threads=self._target.threads)
         )
-        if logits is None:
-            raise NonFiniteLogits(
-                f"{self._target.name} gave a logit that is not finite; its weights are broken"
-            )
-        if logits.shape[1] != self._target.vocabulary:  # tiles are whole; the vocabulary need not be
-            return np.ascontiguousarray(logits[:, : self._target.vocabulary])
-        return logits
+        return self._without_padding(logits)
+
+    def peek(self, ids: Sequence[int], ahead: int, layers: int) -> Logits:
+        call = self._open_call()
+        self._check_room(self.length + ahead + len(ids))
+        logits, _ = self._finite(
+            call.peek(np.asarray(ids, dtype=np.int32), ahead, layers, threads=self._target.threads)
+        )
+        return self._without_padding(logits)
+
+    def keep_hidden(self, most: int) -> None:
+        self._kept = most
+
+    def hidden(self, rows: int) -> Hidden:
+        return last_rows(self._hidden, rows)
+
+    def project(self, states: Hidden) -> Logits:
+        call = self._open_call()
+        return self._without_padding(self._finite(call.project(states, threads=self._target.threads)))
 
     def truncate(self, length: int) -> None:
-        if self._call is None:
-            raise ValueError("the cache is closed")
-        self._call.truncate(length)
+        self._open_call().truncate(length)
 
     def close(self) -> None:
         self._call = None
+
+    def _open_call(self) -> Any:
+        if self._call is None:
+            raise ValueError("the cache is closed")
+        return self._call
+
+    def _check_room(self, length: int) -> None:
+        if length > self._target.context:
+            raise ContextFull(f"{length} ids do not fit into a context of {self._target.context}")
+
+    def _finite(self, result: Any) -> Any:
+        """What the kernel gave, unless it said that a logit is not finite."""
+        if result is None:
+            raise NonFiniteLogits(
+                f"{self._target.name} gave a logit that is not finite; its weights are broken"
+            )
+        return result
+
+    def _without_padding(self, logits: Logits) -> Logits:
+        """Tiles are whole; the vocabulary need not be."""
+        if logits.shape[1] == self._target.vocabulary:
+            return logits
+        return np.ascontiguousarray(logits[:, : self._target.vocabulary])
 
 
 def load_cpu_target(
@@ -145,3 +185,9 @@ def _load(model: PackedModel, kernel: ModuleType, context: int, path: str) -> An
     angles = np.arange(context, dtype=np.float64)[:, None] * np.asarray(config.inverse_frequencies)
     loaded.set_angles(np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32))
     return loaded
+
+
+def _embedding(model: PackedModel) -> Weight:
+    """The embedding in the file's own blocks."""
+    stored = next(array for array in model.arrays if array.role == "embedding")
+    return Weight(stored.format, model.config.vocabulary, model.config.hidden, stored.data)

@@ -17,6 +17,7 @@ from llm.targets.cpu.target import CpuTarget
 from llm.targets.float_target import FloatTarget
 from tests.llm.checkpoints.tiny import write_gguf
 from tests.llm.targets.contract import check_contract, differing_rows, random_ids, rows_alone
+from tests.llm.targets.contract_hidden import check_hidden, check_peeks
 
 Tiny = Callable[..., Path]
 Load = Callable[..., CpuTarget]
@@ -79,11 +80,24 @@ def test_contract(tiny: Tiny, cpu_target: Load) -> None:
     check_contract(target, tolerance=0)
 
 
+@pytest.mark.parametrize("form", ["Q4_K", "Q5_0", "F16"])
+def test_hidden_states_have_the_same_bits_in_every_block(
+    tiny: Tiny, cpu_target: Load, instructions: str, form: str
+) -> None:
+    for threads in (1, 2):
+        check_hidden(cpu_target(tiny(form), instructions, threads=threads), tolerance=0)
+
+
+def test_the_first_layers_run_alone(tiny: Tiny, cpu_target: Load, instructions: str) -> None:
+    check_peeks(cpu_target(tiny("Q4_1"), instructions))
+
+
 def test_a_real_model_keeps_its_bits(smallest: Path, cpu_target: Load) -> None:
     target = cpu_target(smallest, threads=2)
     ids = random_ids(target, 120)
     reference = rows_alone(target, ids)
     assert differing_rows(target, ids, reference, trials=3, threads=(1, 2)) == 0
+    check_hidden(target, tolerance=0)
 
 
 def test_calls_run_side_by_side(tiny: Tiny, cpu_target: Load) -> None:

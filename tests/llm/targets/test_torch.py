@@ -20,6 +20,7 @@ from llm.targets.load import load_target
 from llm.targets.transformers_target import TransformersTarget, load_transformers
 from tests.llm.checkpoints.tiny import hugging_face_model
 from tests.llm.targets.contract import check_contract, differing_rows, random_ids, rows_alone
+from tests.llm.targets.contract_hidden import check_hidden, check_peeks
 
 Tiny = Callable[..., Path]
 
@@ -52,6 +53,8 @@ def test_exact_target_keeps_the_contract(tiny: Tiny) -> None:
     target = ExactTarget(read_checkpoint(tiny("Q4_1")), context=512, threads=1)
     assert isinstance(target, Target)
     check_contract(target, tolerance=0)
+    check_hidden(target, tolerance=0)
+    check_peeks(target)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -60,6 +63,7 @@ def test_float_target_keeps_the_contract_within_its_margin(folder: Path, dtype: 
     assert isinstance(target, Target)
     assert not target.exact_rows
     check_contract(target, tolerance=max(target.margin, 1e-4))
+    check_hidden(target, tolerance=max(target.margin, 1e-4))
 
 
 def test_transformers_target_is_transformers(folder: Path) -> None:
@@ -68,6 +72,7 @@ def test_transformers_target_is_transformers(folder: Path) -> None:
     expected = target.model(torch.tensor([ids])).logits[0].detach().numpy()
     np.testing.assert_allclose(target.open().extend(ids, 20), expected, atol=1e-4)
     check_contract(target, tolerance=1e-4)
+    check_hidden(target, tolerance=1e-4)
 
 
 def test_a_logit_that_is_not_finite_is_an_error(folder: Path) -> None:

@@ -141,18 +141,53 @@ private:
     std::vector<py::array> keep_;
 };
 
-// float32 [rows, vocabulary], or None where a logit was not finite (nothing is appended then).
-py::object extend(Call& call, const Ids& ids, int rows, int threads) {
-    const int vocabulary = call.shape().vocabulary, stride = tiles_of(vocabulary) * kTile;
+using States = py::array_t<float, py::array::c_style | py::array::forcecast>;
+
+int logits_stride(const Call& call) { return tiles_of(call.shape().vocabulary) * kTile; }
+
+// Runs `read(ids, count, outputs)`: the logits float32 [rows, vocabulary in whole tiles] and the hidden states
+// float32 [hidden_rows, hidden], or None where a logit was not finite.
+template <class Read>
+py::object outputs(const Call& call, const Ids& ids, int rows, int hidden_rows, Read read) {
     const int count = int(ids.size());
-    require(rows >= 0 && rows <= count, "rows must be between 0 and the number of ids");
-    py::array_t<float> logits({rows, stride});
+    require(rows >= 0 && rows <= count && hidden_rows >= 0 && hidden_rows <= count,
+            "rows must be between 0 and the number of ids");
+    const int stride = logits_stride(call);
+    py::array_t<float> logits({rows, stride}), hidden({hidden_rows, call.shape().hidden});
+    const Outputs wanted{rows, logits.mutable_data(), size_t(stride), hidden_rows, hidden.mutable_data()};
+    const int32_t* first = ids.data();
     bool finite;
     {
-        const int32_t* first = ids.data();
-        float* out = logits.mutable_data();
         py::gil_scoped_release release;
-        finite = call.extend(first, count, rows, out, stride, threads);
+        finite = read(first, count, wanted);
+    }
+    if (!finite) return py::none();
+    return py::make_tuple(logits, hidden);
+}
+
+py::object extend(Call& call, const Ids& ids, int rows, int hidden_rows, int threads) {
+    return outputs(call, ids, rows, hidden_rows, [&](const int32_t* first, int count, Outputs wanted) {
+        return call.extend(first, count, wanted, threads);
+    });
+}
+
+py::object peek(Call& call, const Ids& ids, int ahead, int layers, int threads) {
+    return outputs(call, ids, 1, 0, [&](const int32_t* first, int count, Outputs wanted) {
+        return call.peek(first, count, ahead, layers, wanted, threads);
+    });
+}
+
+// Logits float32 [rows, vocabulary in whole tiles] of hidden states [rows, hidden], or None.
+py::object project(Call& call, const States& states, int threads) {
+    require(states.ndim() == 2 && states.shape(1) == call.shape().hidden, "hidden states have another size");
+    const int rows = int(states.shape(0)), stride = logits_stride(call);
+    py::array_t<float> logits({rows, stride});
+    const float* from = states.data();
+    float* to = logits.mutable_data();
+    bool finite;
+    {
+        py::gil_scoped_release release;
+        finite = call.project(from, rows, to, stride, threads);
     }
     if (!finite) return py::none();
     return logits;
@@ -211,7 +246,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
         .def_property_readonly("length", &Call::length)
         .def_property_readonly("bytes", &Call::bytes)
         .def("truncate", &Call::truncate, py::arg("length"))
-        .def("extend", &extend, py::arg("ids"), py::arg("rows"), py::arg("threads"));
+        .def("extend", &extend, py::arg("ids"), py::arg("rows"), py::arg("hidden_rows"), py::arg("threads"))
+        .def("peek", &peek, py::arg("ids"), py::arg("ahead"), py::arg("layers"), py::arg("threads"))
+        .def("project", &project, py::arg("states"), py::arg("threads"));
 }
 
 }  // namespace rejoinder

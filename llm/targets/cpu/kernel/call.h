@@ -8,6 +8,15 @@
 
 namespace rejoinder {
 
+// What is wanted of the rows that a call reads: the last ones' logits and hidden states.
+struct Outputs {
+    int rows;       // with logits
+    float* logits;  // [rows, stride], stride a multiple of 16
+    size_t stride;
+    int hidden_rows;  // with hidden states
+    float* hidden;    // [hidden_rows, hidden]: the last layer's output after the final norm
+};
+
 class Call {
 public:
     Call(std::shared_ptr<const Model> model, PassFunction pass)
@@ -20,14 +29,22 @@ public:
     // Throws std::invalid_argument unless 0 <= length <= length().
     void truncate(int length);
 
-    // Appends `count` ids, writing the logits of the last `rows` of them: [rows, stride], stride a multiple
-    // of 16. Returns false, and appends nothing, when a logit is not finite. Throws std::invalid_argument for
-    // ids outside the vocabulary or a count that does not fit.
-    bool extend(const int32_t* ids, int count, int rows, float* logits, size_t stride, int threads);
+    // Appends `count` ids. Returns false, and appends nothing, when a logit is not finite. Throws
+    // std::invalid_argument for ids outside the vocabulary or a count that does not fit.
+    bool extend(const int32_t* ids, int count, Outputs wanted, int threads);
+
+    // Runs the first `layers` alone over ids that are not appended: they lie `ahead` positions after the end,
+    // where an earlier peek has left off. The keys and values that it leaves there are those that `extend`
+    // will write anew. Otherwise as `extend`.
+    bool peek(const int32_t* ids, int count, int ahead, int layers, Outputs wanted, int threads);
+
+    // Takes hidden states [rows, hidden] to the head: logits [rows, stride]. False: one is not finite.
+    bool project(const float* states, int rows, float* logits, size_t stride, int threads);
 
 private:
-    bool run(const int32_t* ids, int rows, int position, int first_logits, float* logits, size_t stride,
-             int threads);
+    bool read(const int32_t* ids, int count, int position, int layers, Outputs wanted, int threads);
+    void prepare(int rows, int threads);
+    bool run(PassRequest& request);
 
     std::shared_ptr<const Model> model_;
     PassFunction pass_;
@@ -35,6 +52,7 @@ private:
     std::unique_ptr<Scratch> scratch_;
     Team team_;
     int length_ = 0;
+    int ahead_ = 0;  // positions after the end that a peek has filled
 };
 
 }  // namespace rejoinder

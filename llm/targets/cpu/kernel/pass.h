@@ -29,8 +29,34 @@ public:
         : r_(request), model_(request.model), shape_(model_.shape), s_(request.scratch), thread_(thread) {}
 
     void run() {
-        embed();
-        for (int number = 0; number < shape_.layers; ++number) {
+        if (r_.states) {
+            quantise_states();
+        } else {
+            embed();
+            run_layers();
+            const int first = std::min(r_.first_logits, r_.first_hidden);
+            if (first == r_.rows) return;
+            norm_and_quantise(model_.final_norm, first);
+            copy_hidden();
+        }
+        if (r_.first_logits == r_.rows) return;
+        wait();
+        project_to_logits();
+    }
+
+private:
+    void wait() { r_.barrier.wait(); }
+    Range mine(int count) const { return share(count, thread_, r_.threads); }
+
+    // Two tiles are one group of the next product's inputs, so a thread can quantise what it made.
+    Range my_tiles(int outputs) const {
+        const int tiles = tiles_of(outputs);
+        const Range pairs = mine((tiles + 1) / 2);
+        return {2 * pairs.first, 2 * pairs.last < tiles ? 2 * pairs.last : tiles};
+    }
+
+    void run_layers() {
+        for (int number = 0; number < r_.layers; ++number) {
             const Layer& layer = model_.layers[number];
             norm_and_quantise(layer.attention_norm, 0);
             wait();
@@ -50,21 +76,6 @@ public:
             wait();
             add_to_residual();
         }
-        if (r_.first_logits == r_.rows) return;
-        norm_and_quantise(model_.final_norm, r_.first_logits);
-        wait();
-        project_to_logits();
-    }
-
-private:
-    void wait() { r_.barrier.wait(); }
-    Range mine(int count) const { return share(count, thread_, r_.threads); }
-
-    // Two tiles are one group of the next product's inputs, so a thread can quantise what it made.
-    Range my_tiles(int outputs) const {
-        const int tiles = tiles_of(outputs);
-        const Range pairs = mine((tiles + 1) / 2);
-        return {2 * pairs.first, 2 * pairs.last < tiles ? 2 * pairs.last : tiles};
     }
 
     void embed() {
@@ -81,6 +92,20 @@ private:
             rms_norm<V>(residual(row), weight, shape_.hidden, shape_.norm_epsilon, normed(row));
             quantise<V>(normed(row), s_.hidden_inputs, row, 0, shape_.hidden / kGroup);
         }
+    }
+
+    void quantise_states() {
+        const Range rows = mine(r_.rows);
+        for (int row = rows.first; row < rows.last; ++row)
+            quantise<V>(r_.states + size_t(row) * shape_.hidden, s_.hidden_inputs, row, 0,
+                        shape_.hidden / kGroup);
+    }
+
+    void copy_hidden() {
+        const Range rows = mine(r_.rows);
+        for (int row = std::max(rows.first, r_.first_hidden); row < rows.last; ++row)
+            std::copy_n(normed(row), shape_.hidden,
+                        r_.hidden + size_t(row - r_.first_hidden) * shape_.hidden);
     }
 
     void project_heads(const Layer& layer) {

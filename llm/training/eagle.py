@@ -1,0 +1,60 @@
+"""Trains an EAGLE head (2401.15077): to give the next hidden state, and with it the next token's law."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn.functional import cross_entropy, linear, smooth_l1_loss
+
+from llm.checkpoints import Checkpoint
+from llm.drafters.feature_layer import Design, FeatureLayer, Memory
+from llm.training.food import Lesson
+
+POSITIONS = 64
+"""Positions of a text whose laws one step compares: each costs two rows of the vocabulary."""
+
+LAW_WEIGHT = 0.1
+"""How much the laws' cross-entropy counts beside the distance of the hidden states, as published."""
+
+NOISE = 0.1
+"""Uniform noise on the hidden states read, in standard deviations: drafted ones will not be exact either."""
+
+
+class EagleTrainee:
+    """See `llm.training.loop.Trainee`. `head`: the target's own, float32 [vocabulary, hidden]."""
+
+    def __init__(self, layer: FeatureLayer, head: torch.Tensor) -> None:
+        self.module = layer
+        self._head = head
+
+    def loss(self, lesson: Lesson) -> torch.Tensor:
+        states = lesson.states + NOISE * lesson.states.std() * (2 * torch.rand_like(lesson.states) - 1)
+        guessed = self._following(states, lesson)
+        wanted = lesson.states[lesson.start + 1 :]
+        chosen = torch.randperm(len(wanted))[:POSITIONS]
+        law = linear(wanted[chosen], self._head).softmax(dim=-1)
+        distance = smooth_l1_loss(guessed, wanted) / wanted.square().mean()
+        return distance + LAW_WEIGHT * cross_entropy(linear(guessed[chosen], self._head), law)
+
+    def right(self, lesson: Lesson) -> torch.Tensor:
+        """Of the first drafted token; those after it follow from states of the layer's own making."""
+        guessed = self._following(lesson.states, lesson)[:-1]
+        pieces = torch.split(guessed, POSITIONS)
+        guesses = torch.cat([linear(piece, self._head).argmax(dim=-1) for piece in pieces])
+        return (guesses == lesson.ids[lesson.start + 2 :])[:, None]
+
+    def _following(self, states: torch.Tensor, lesson: Lesson) -> torch.Tensor:
+        """The states one position on, of every pair from the text's start."""
+        made: torch.Tensor = self.module(states[:-1], lesson.embeddings[1:], 0, Memory())
+        return made[lesson.start :]
+
+
+def new_eagle(checkpoint: Checkpoint) -> FeatureLayer:
+    """An untrained head for this model: its last layer, whose input is the hidden state as it is."""
+    last = checkpoint.layers[-1]
+    layer = FeatureLayer(checkpoint.config, Design(attention_bias=last.query_bias is not None))
+    layer.take(last)
+    with torch.no_grad():
+        hidden = checkpoint.config.hidden
+        layer.fuse.weight.mul_(0.1)
+        layer.fuse.weight[:, hidden:] += torch.eye(hidden)
+    return layer

@@ -1,0 +1,103 @@
+"""The training loop that all kinds of heads share, and how well they guess on texts that were held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import nn
+
+from llm.drafters.heads import HeadsError
+from llm.training.food import Lesson
+
+HELD_OUT = 8
+"""One text in so many is kept out of the training to be judged by."""
+
+CLIP = 1.0
+
+
+class Trainee(Protocol):
+    """Heads with what it takes to train them."""
+
+    @property
+    def module(self) -> nn.Module: ...
+
+    def loss(self, lesson: Lesson) -> torch.Tensor:
+        """A scalar to be made smaller."""
+        ...
+
+    def right(self, lesson: Lesson) -> torch.Tensor:
+        """Where the heads' best guess is the text's own token: bool [positions, tokens ahead]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a training went. `before` and `after`: share of right guesses on held-out texts, a number for each
+    token ahead. `first_loss` and `last_loss`: means over a tenth of the steps.
+    """
+
+    steps: int
+    texts: int
+    tokens: int
+    first_loss: float
+    last_loss: float
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+
+
+def train(
+    trainee: Trainee,
+    lessons: Sequence[Lesson],
+    *,
+    steps: int,
+    learning_rate: float,
+    seed: int = 0,
+    progress: Callable[[int, float], None] = lambda step, loss: None,
+) -> Report:
+    """AdamW, one text a step, in a new random order each time round, the rate falling to zero.
+
+    `progress` is told each step's loss. The same seed gives the same heads. Raises `HeadsError` for fewer
+    than two texts.
+    """
+    if len(lessons) < 2:
+        raise HeadsError("there is too little to train on: give at least two texts of a sentence or more")
+    torch.manual_seed(seed)
+    held_out = lessons[::HELD_OUT] if len(lessons) >= HELD_OUT else lessons[:1]
+    kept = [lesson for lesson in lessons if not any(lesson is other for other in held_out)]
+    before = share_right(trainee, held_out)
+    optimizer = torch.optim.AdamW(trainee.module.parameters(), lr=learning_rate, betas=(0.9, 0.95))
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, total_iters=steps)
+    trainee.module.train()
+    losses: list[float] = []
+    order: list[int] = []
+    for step in range(steps):
+        order = order or torch.randperm(len(kept)).tolist()
+        loss = trainee.loss(kept[order.pop()])
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        nn.utils.clip_grad_norm_(trainee.module.parameters(), CLIP)
+        optimizer.step()
+        schedule.step()
+        losses.append(float(loss.detach()))
+        progress(step + 1, losses[-1])
+    trainee.module.eval()
+    part = max(1, steps // 10)
+    return Report(
+        steps=steps,
+        texts=len(lessons),
+        tokens=sum(len(lesson.ids) for lesson in lessons),
+        first_loss=sum(losses[:part]) / part,
+        last_loss=sum(losses[-part:]) / part,
+        before=before,
+        after=share_right(trainee, held_out),
+    )
+
+
+@torch.inference_mode()
+def share_right(trainee: Trainee, lessons: Sequence[Lesson]) -> tuple[float, ...]:
+    """How often the heads' best guess is the text's own token, for each token ahead."""
+    right = torch.cat([trainee.right(lesson) for lesson in lessons])
+    return tuple(right.float().mean(dim=0).tolist())
