@@ -15,9 +15,14 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 PageHandler = Callable[[Request], Awaitable[Response]]
+WebhookHandler = Callable[[Request, bytes], Awaitable[Response]]
+"""The request, and the body that was posted: empty for GET."""
+
 SocketHandler = Callable[[ServerConnection], Awaitable[None]]
 Admission = Callable[[Request], Response | None]
 """Looks at a socket's opening request; a response refuses it."""
+
+_READING = ("GET", "HEAD")
 
 
 def respond(
@@ -63,15 +68,20 @@ class Socket:
 
 
 class Routes:
-    """Exact paths. A path may be a page, a socket, or both: an upgrade request goes to the socket."""
+    """Exact paths. One may be a page or webhook, a socket, or both: an upgrade request is for the socket."""
 
     def __init__(self) -> None:
         self._pages: dict[str, PageHandler] = {}
+        self._webhooks: dict[str, WebhookHandler] = {}
         self._sockets: dict[str, Socket] = {}
 
     def page(self, path: str, handler: PageHandler) -> None:
         """Answer GET and HEAD of `path`."""
         self._pages[path] = handler
+
+    def webhook(self, path: str, handler: WebhookHandler) -> None:
+        """Answer GET, HEAD and POST of `path`."""
+        self._webhooks[path] = handler
 
     def socket(
         self, path: str, handler: SocketHandler, *, admit: Admission, protocols: tuple[str, ...] = ()
@@ -82,18 +92,23 @@ class Routes:
     def socket_at(self, request: Request) -> Socket | None:
         return self._sockets.get(urlsplit(request.path).path)
 
-    async def answer(self, request: Request) -> Response | None:
+    async def answer(self, request: Request, body: bytes = b"") -> Response | None:
         """The HTTP answer to a request; None lets a socket's handshake go on."""
         path = urlsplit(request.path).path
-        if request.method not in ("GET", "HEAD"):
-            message = f"{request.method} is not supported here"
-            return respond_text(message, status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
+        webhook = self._webhooks.get(path)
+        allowed = (*_READING, "POST") if webhook else _READING
+        if request.method not in allowed:
+            message, headers = f"{request.method} is not supported here", {"Allow": ", ".join(allowed)}
+            return respond_text(message, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=headers)
         upgrade = [value.lower() for value in request.headers.get_all("Upgrade")] == ["websocket"]
         if (socket := self._sockets.get(path)) and (upgrade or path not in self._pages):
             return socket.admit(request) or (None if upgrade else _needs_upgrade())
-        if (page := self._pages.get(path)) is None:
+        if webhook is not None:
+            response = await webhook(request, body)
+        elif (page := self._pages.get(path)) is not None:
+            response = await page(request)
+        else:
             return respond_text(f"there is nothing at {path}", status=HTTPStatus.NOT_FOUND)
-        response = await page(request)
         if request.method == "HEAD":
             response.body = b""
         return response

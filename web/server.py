@@ -19,6 +19,7 @@ from web import assets, health, metrics
 from web.auth import Gate
 from web.phone import mounting
 from web.phone.mounting import Phones
+from web.posts import PostConnection
 from web.realtime.connection import RealtimeFrontEnd
 from web.routes import Routes, respond_text
 from web.switchboard import Switchboard
@@ -60,6 +61,7 @@ class Server:
                 host,
                 port,
                 process_request=self._answer,
+                create_connection=PostConnection,
                 select_subprotocol=self._select_protocol,
                 max_size=self._settings.max_message_bytes,
                 close_timeout=_CLOSE_TIMEOUT,
@@ -118,8 +120,11 @@ class Server:
             return respond_text("a bearer token is needed", status=HTTPStatus.UNAUTHORIZED, headers=headers)
         return None
 
-    async def _answer(self, _: ServerConnection, request: Request) -> Response | None:
-        return await self.routes.answer(request)
+    async def _answer(self, connection: ServerConnection, request: Request) -> Response | None:
+        assert isinstance(connection, PostConnection)
+        if connection.refused is not None:
+            return respond_text(connection.refused.phrase, status=connection.refused)
+        return await self.routes.answer(request, connection.body)
 
     def _select_protocol(
         self, connection: ServerConnection, offered: Sequence[Subprotocol]

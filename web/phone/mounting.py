@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 from websockets.asyncio.server import ServerConnection
@@ -28,8 +28,8 @@ from web.phone.socket import WebSocketLine
 from web.phone.telnyx import Telnyx
 from web.phone.twilio import Twilio
 from web.phone.vonage import Vonage
-from web.phone.wire import Carrier
-from web.routes import PageHandler, Routes, SocketHandler, respond, respond_text
+from web.phone.wire import BadMessage, Carrier, json_object, text
+from web.routes import Routes, SocketHandler, WebhookHandler, respond, respond_text
 from web.switchboard import Switchboard
 
 log = logging.getLogger("rejoinder.phone")
@@ -46,8 +46,12 @@ def mount(routes: Routes, switchboard: Switchboard, settings: PhoneSettings) -> 
     for carrier in phones.carriers():
         routes.socket(f"/phone/{carrier.name}", phones.handler(carrier), admit=carrier.admit)
         for path, answer in carrier.webhooks.items():
-            routes.page(f"/phone/{carrier.name}/{path}", _page(carrier, answer))
+            routes.webhook(f"/phone/{carrier.name}/{path}", _webhook(carrier, answer))
     return phones
+
+
+Answer = Callable[[Request, Mapping[str, str]], tuple[str, str]]
+"""What a webhook is answered: type and body, from the parameters of its address and of what was posted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +59,17 @@ class MountedCarrier:
     """How one carrier is served.
 
     `needs`: the setting without which nobody is believed to be this carrier; None when it is set.
-    `webhooks`: by the last part of their path, the type and body of what they are answered.
+    `webhooks`: by the last part of their path.
     """
 
     name: str
     translation: Callable[[Request], Carrier]
-    genuine: Callable[[Request], bool]
+    genuine: Callable[[Request, bytes], bool]
     needs: str | None
-    webhooks: Mapping[str, Callable[[Request], tuple[str, str]]]
+    webhooks: Mapping[str, Answer]
     unsigned: bool
 
-    def admit(self, request: Request) -> Response | None:
+    def admit(self, request: Request, body: bytes = b"") -> Response | None:
         """Refuse what does not come from the carrier."""
         if self.unsigned:
             return None
@@ -75,7 +79,7 @@ class MountedCarrier:
             )
             return respond_text(f"{self.name} is not set up here", status=HTTPStatus.FORBIDDEN)
         try:
-            genuine = self.genuine(request)
+            genuine = self.genuine(request, body)
         except MissingPackage as missing:
             log.error("%s", missing)
             genuine = False
@@ -144,7 +148,7 @@ class Phones:
                 None
                 if settings.telnyx_public_key or settings.telnyx_stream_token
                 else "telnyx_public_key or telnyx_stream_token",
-                {},
+                {"voice": self._telnyx_voice},
                 unsigned,
             ),
             MountedCarrier(
@@ -160,7 +164,7 @@ class Phones:
                 lambda request: Vonage(),
                 self._is_vonage,
                 None if settings.vonage_signature_secret else "vonage_signature_secret",
-                {"answer": self._vonage_answer},
+                {"answer": self._vonage_answer, "event": _vonage_event},
                 unsigned,
             ),
             MountedCarrier(
@@ -175,51 +179,58 @@ class Phones:
 
     # ---- trust
 
-    def _is_twilio(self, request: Request) -> bool:
+    def _is_twilio(self, request: Request, body: bytes) -> bool:
         return signatures.twilio(
             request,
+            body,
             token=secret(self._settings.twilio_auth_token),
             shared_key=secret(self._settings.twilio_shared_key),
             public_url=self._settings.public_url,
         )
 
-    def _is_telnyx(self, request: Request) -> bool:
+    def _is_telnyx(self, request: Request, body: bytes) -> bool:
         token, key = secret(self._settings.telnyx_stream_token), self._settings.telnyx_public_key
         if token and signatures.shared_secret(request, secret=token):
             return True
-        return bool(key) and signatures.telnyx(request, public_key=key, guard=self._guard, now=time.time())
+        if not key:
+            return False
+        return signatures.telnyx(request, body, public_key=key, guard=self._guard, now=time.time())
 
-    def _is_plivo(self, request: Request) -> bool:
+    def _is_plivo(self, request: Request, body: bytes) -> bool:
         return signatures.plivo(
             request,
+            body,
             token=secret(self._settings.plivo_auth_token),
             guard=self._guard,
             now=time.time(),
             public_url=self._settings.public_url,
         )
 
-    def _is_vonage(self, request: Request) -> bool:
+    def _is_vonage(self, request: Request, body: bytes) -> bool:
         key = secret(self._settings.vonage_signature_secret)
-        return signatures.vonage(request, secret=key, guard=self._guard, now=time.time())
+        return signatures.vonage(request, body, secret=key, guard=self._guard, now=time.time())
 
-    def _is_asterisk(self, request: Request) -> bool:
+    def _is_asterisk(self, request: Request, body: bytes) -> bool:
         return signatures.shared_secret(request, secret=secret(self._settings.asterisk_secret))
 
     # ---- webhooks: `agent` in their address chooses who answers
 
-    def _twilio_voice(self, request: Request) -> tuple[str, str]:
-        query = _query(request)
-        given = {"agent": query.get("agent", ""), "caller": query.get("From", "")}
+    def _twilio_voice(self, request: Request, told: Mapping[str, str]) -> tuple[str, str]:
+        given = {"agent": told.get("agent", ""), "caller": told.get("From", "")}
         return "text/xml", documents.twiml(self._stream_url(request, "twilio"), _present(given))
 
-    def _plivo_answer(self, request: Request) -> tuple[str, str]:
-        query = _query(request)
-        given = {"agent": query.get("agent", ""), "caller": query.get("From", "").lstrip("+")}
+    def _telnyx_voice(self, request: Request, told: Mapping[str, str]) -> tuple[str, str]:
+        """The stream's start tells the caller. The token by which the stream is known is passed on to it."""
+        token = secret(self._settings.telnyx_stream_token)
+        url = self._stream_url(request, "telnyx") + (f"?{urlencode({'token': token})}" if token else "")
+        return "text/xml", documents.texml(url, _present({"agent": told.get("agent", "")}))
+
+    def _plivo_answer(self, request: Request, told: Mapping[str, str]) -> tuple[str, str]:
+        given = {"agent": told.get("agent", ""), "caller": told.get("From", "").lstrip("+")}
         return "text/xml", documents.plivo_xml(self._stream_url(request, "plivo"), _present(given))
 
-    def _vonage_answer(self, request: Request) -> tuple[str, str]:
-        query = _query(request)
-        given = {name: query.get(name, "") for name in ("agent", "uuid")} | {"caller": query.get("from", "")}
+    def _vonage_answer(self, request: Request, told: Mapping[str, str]) -> tuple[str, str]:
+        given = {name: told.get(name, "") for name in ("agent", "uuid")} | {"caller": told.get("from", "")}
         document = documents.ncco(self._stream_url(request, "vonage"), _present(given))
         return "application/json", json.dumps(document)
 
@@ -230,27 +241,47 @@ class Phones:
         return f"wss://{parts.netloc}{base}/phone/{carrier}"
 
 
-def _plivo_dial(request: Request) -> tuple[str, str]:
-    return "text/xml", documents.dial_plivo_xml(_query(request).get("to", ""))
+def _plivo_dial(request: Request, told: Mapping[str, str]) -> tuple[str, str]:
+    return "text/xml", documents.dial_plivo_xml(told.get("to", ""))
 
 
-def _page(carrier: MountedCarrier, answer: Callable[[Request], tuple[str, str]]) -> PageHandler:
-    """A webhook; only the carrier itself is answered."""
+def _vonage_event(request: Request, told: Mapping[str, str]) -> tuple[str, str]:
+    """Vonage wants such an address; errors are told there and nowhere else."""
+    log.info("vonage call %s: %s %s", told.get("uuid"), told.get("status"), told.get("reason", ""))
+    return "application/json", "{}"
 
-    async def page(request: Request) -> Response:
-        if refusal := carrier.admit(request):
+
+def _webhook(carrier: MountedCarrier, answer: Answer) -> WebhookHandler:
+    """Only the carrier itself is answered."""
+
+    async def webhook(request: Request, body: bytes) -> Response:
+        if refusal := carrier.admit(request, body):
             return refusal
-        content_type, body = answer(request)
-        return respond(body, content_type)
+        try:
+            posted = _posted(request, body)
+        except BadMessage as bad:
+            log.warning("%s: %s: %s", carrier.name, urlsplit(request.path).path, bad)
+            return respond_text(str(bad), status=HTTPStatus.BAD_REQUEST)
+        content_type, document = answer(request, _query(request) | posted)
+        return respond(document, content_type)
 
-    return page
+    return webhook
 
 
 def _query(request: Request) -> dict[str, str]:
     """The parameters of the address, without the secret that may be among them."""
-    found = dict(parse_qsl(urlsplit(request.path).query))
-    found.pop("token", None)
-    return found
+    asked = signatures.pairs(urlsplit(request.path).query)
+    return _present({name: value for name, value in asked if name != "token"})
+
+
+def _posted(request: Request, body: bytes) -> dict[str, str]:
+    """The parameters that were posted, as a form or as a JSON object. Raises BadMessage."""
+    if not body:
+        return {}
+    if signatures.is_form(request):
+        return dict(signatures.pairs(body))
+    told = json_object(body.decode("utf-8", "replace"))
+    return {name: value for name in told if (value := text(told, name))}
 
 
 def _present(values: Mapping[str, str]) -> dict[str, str]:

@@ -63,19 +63,43 @@ def public_addresses(request: Request, public_url: str = "") -> Iterator[str]:
                 yield urlunsplit((scheme, netloc, written, asked.query, ""))
 
 
-def twilio(request: Request, *, token: str, shared_key: str = "", public_url: str = "") -> bool:
-    """X-Twilio-Signature of a GET request: base64 of an HMAC, keyed with the auth token, of the address.
+def twilio(
+    request: Request, body: bytes = b"", *, token: str, shared_key: str = "", public_url: str = ""
+) -> bool:
+    """X-Twilio-Signature: base64 of an HMAC, keyed with the auth token, of the address and what was posted.
 
-    SHA-1, or SHA-256 where X-Twilio-Webhooks-Signature-Settings says so; then the key is the account's shared
-    key. It has no timestamp, so a replay cannot be told.
+    A posted form adds each name and value in the order of the names; any other body is signed by its SHA-256
+    as the address's parameter bodySHA256. SHA-1, or SHA-256 where X-Twilio-Webhooks-Signature-Settings says
+    so; then the key is the account's shared key. It has no timestamp, so a replay cannot be told.
     """
     given = _header(request, "X-Twilio-Signature")
     algorithm = _twilio_algorithm(_header(request, "X-Twilio-Webhooks-Signature-Settings"))
     if not given or algorithm is None:
         return False
+    posted = ""
+    if is_form(request):
+        posted = "".join(name + value for name, value in sorted(set(pairs(body))))
+    elif body and not _any_equal(hashlib.sha256(body).hexdigest(), _asked(request, "bodySHA256")):
+        return False
     key = shared_key or token if algorithm == "sha256" else token
     addresses = public_addresses(request, public_url)
-    return _any_equal(given, [_base64_hmac(key, address, algorithm) for address in addresses])
+    return _any_equal(given, [_base64_hmac(key, address + posted, algorithm) for address in addresses])
+
+
+def is_form(request: Request) -> bool:
+    """Whether what was posted is a form."""
+    kind = _header(request, "Content-Type").partition(";")[0]
+    return kind.strip().lower() == "application/x-www-form-urlencoded"
+
+
+def pairs(encoded: bytes | str) -> list[tuple[str, str]]:
+    """The names and values of a form or of an address's query."""
+    text = encoded if isinstance(encoded, str) else encoded.decode("utf-8", "replace")
+    return parse_qsl(text, keep_blank_values=True)
+
+
+def _asked(request: Request, name: str) -> list[str]:
+    return [value for found, value in pairs(urlsplit(request.path).query) if found == name]
 
 
 def _twilio_algorithm(settings: str) -> str | None:
@@ -87,32 +111,39 @@ def _twilio_algorithm(settings: str) -> str | None:
     return "sha1"
 
 
-def plivo(request: Request, *, token: str, guard: ReplayGuard, now: float, public_url: str = "") -> bool:
-    """X-Plivo-Signature-V3 of a GET request: base64 of HMAC-SHA256 of `address.nonce`.
+def plivo(
+    request: Request, body: bytes = b"", *, token: str, guard: ReplayGuard, now: float, public_url: str = ""
+) -> bool:
+    """X-Plivo-Signature-V3: base64 of HMAC-SHA256 of `address.nonce`, or of `address?.form.nonce`.
 
-    The key is the auth token; the address's parameters stand in the order of their names. A nonce is accepted
-    once.
+    The key is the auth token. The address's parameters stand in the order of their names, and so do a posted
+    form's names and values, which follow without separators. A nonce is accepted once.
     """
     nonce = _header(request, "X-Plivo-Signature-V3-Nonce")
     given = _header(request, "X-Plivo-Signature-V3")
     if not nonce or not given:
         return False
+    form = sorted(pairs(body)) if is_form(request) else []
+    if body and not form:
+        return False
     expected = [
-        _base64_hmac(token, f"{_sorted_query(address)}.{nonce}", "sha256")
+        _base64_hmac(token, f"{_plivo_signed(address, form)}.{nonce}", "sha256")
         for address in public_addresses(request, public_url)
     ]
     genuine = [_any_equal(one.strip(), expected) for one in given.split(",")]
     return any(genuine) and guard.first_time(nonce, now)
 
 
-def _sorted_query(address: str) -> str:
+def _plivo_signed(address: str, form: list[tuple[str, str]]) -> str:
     parts = urlsplit(address)
-    pairs = sorted(parse_qsl(parts.query, keep_blank_values=True))
-    query = "?" + "&".join(f"{name}={value}" for name, value in pairs) if pairs else ""
-    return urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")) + query
+    query = "&".join(f"{name}={value}" for name, value in sorted(pairs(parts.query)))
+    bare = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+    if not form:
+        return f"{bare}?{query}" if query else bare
+    return f"{bare}?{query}{'.' if query else ''}" + "".join(name + value for name, value in form)
 
 
-def telnyx(request: Request, *, public_key: str, guard: ReplayGuard, now: float) -> bool:
+def telnyx(request: Request, body: bytes = b"", *, public_key: str, guard: ReplayGuard, now: float) -> bool:
     """telnyx-signature-ed25519 over `timestamp|body`, where a GET request's body is empty.
 
     `public_key`: base64, as Mission Control shows it. Raises MissingPackage without the `phone` extra.
@@ -121,7 +152,8 @@ def telnyx(request: Request, *, public_key: str, guard: ReplayGuard, now: float)
     given = _header(request, "Telnyx-Signature-Ed25519")
     if not stamp.isdecimal() or abs(now - int(stamp)) > REPLAY_WINDOW_SECONDS:
         return False
-    return _ed25519_verifies(public_key, given, f"{stamp}|".encode()) and guard.first_time(given, now)
+    signed = f"{stamp}|".encode() + body
+    return _ed25519_verifies(public_key, given, signed) and guard.first_time(given, now)
 
 
 class MissingPackage(RuntimeError):
@@ -145,15 +177,16 @@ def _ed25519_verifies(public_key: str, signature: str, signed: bytes) -> bool:
     return True
 
 
-def vonage(request: Request, *, secret: str, guard: ReplayGuard, now: float) -> bool:
+def vonage(request: Request, body: bytes = b"", *, secret: str, guard: ReplayGuard, now: float) -> bool:
     """A JWT (RFC 7519) signed with HS256 as the bearer token, keyed with the account's signature secret.
 
     It must have been issued within the replay window, must not have expired, and its `jti` is accepted once.
+    Its `payload_hash` is the SHA-256 of what was posted.
     """
-    return any(_vonage_jwt(token, secret, guard, now) for token in offered_tokens(request))
+    return any(_vonage_jwt(token, body, secret, guard, now) for token in offered_tokens(request))
 
 
-def _vonage_jwt(token: str, secret: str, guard: ReplayGuard, now: float) -> bool:
+def _vonage_jwt(token: str, body: bytes, secret: str, guard: ReplayGuard, now: float) -> bool:
     parts = token.split(".")
     if len(parts) != 3:
         return False
@@ -166,6 +199,8 @@ def _vonage_jwt(token: str, secret: str, guard: ReplayGuard, now: float) -> bool
         return False
     expected = hmac.new(secret.encode(), f"{parts[0]}.{parts[1]}".encode(), hashlib.sha256).digest()
     if not hmac.compare_digest(signature, expected) or not _is_current(claims, now):
+        return False
+    if body and not _any_equal(hashlib.sha256(body).hexdigest(), [str(claims.get("payload_hash", ""))]):
         return False
     return guard.first_time(str(claims.get("jti") or token), now)
 

@@ -28,6 +28,7 @@ from tests.pipeline.fakes import (
 )
 from tests.web.phone.scene import FakeService
 from web.phone.mounting import mount
+from web.posts import PostConnection
 from web.routes import Routes
 from web.switchboard import Switchboard
 
@@ -88,8 +89,9 @@ async def serving(settings: PhoneTestSettings, *, recogniser: Any = None) -> Asy
     switchboard.service = service  # type: ignore[assignment]
     phones = mount(routes, switchboard, settings)
 
-    async def answer(_: ServerConnection, request: Request) -> Response | None:
-        return await routes.answer(request)
+    async def answer(connection: ServerConnection, request: Request) -> Response | None:
+        assert isinstance(connection, PostConnection)
+        return await routes.answer(request, connection.body)
 
     async def handle(connection: ServerConnection) -> None:
         assert connection.request is not None
@@ -99,7 +101,10 @@ async def serving(settings: PhoneTestSettings, *, recogniser: Any = None) -> Asy
         over.set()
 
     await phones.start()
-    async with serve(handle, "127.0.0.1", 0, process_request=answer, max_size=1 << 20) as server:
+    serving = serve(
+        handle, "127.0.0.1", 0, process_request=answer, create_connection=PostConnection, max_size=1 << 20
+    )
+    async with serving as server:
         yield Served(server.sockets[0].getsockname()[1], service, switchboard, over)
         await switchboard.hang_up_all(5)
     await phones.stop()

@@ -66,6 +66,27 @@ def test_twilio_signs_a_webhooks_query_as_it_is() -> None:
     assert not signatures.twilio(other, token=TOKEN)
 
 
+FORM = {"Content_Type": "application/x-www-form-urlencoded; charset=UTF-8"}
+VOICE = "/phone/twilio/voice?agent=dentist"
+
+
+def test_twilio_signs_a_posted_form_in_the_order_of_its_names() -> None:
+    signed = f"https://agent.example.com{VOICE}CallSidCA1From+15550100123To"
+    given = request(VOICE, X_Twilio_Signature=_hmac(TOKEN, signed, "sha1"), **FORM)
+    assert signatures.twilio(given, b"To=&From=%2B15550100123&CallSid=CA1", token=TOKEN)
+    assert not signatures.twilio(given, b"To=&From=%2B15550100124&CallSid=CA1", token=TOKEN)
+    assert not signatures.twilio(given, b"", token=TOKEN)
+
+
+def test_twilio_signs_any_other_body_by_its_hash_in_the_address() -> None:
+    path = f"{VOICE}&bodySHA256={hashlib.sha256(b'{}').hexdigest()}"
+    signature = _hmac(TOKEN, f"https://agent.example.com{path}", "sha1")
+    assert signatures.twilio(request(path, X_Twilio_Signature=signature), b"{}", token=TOKEN)
+    assert not signatures.twilio(request(path, X_Twilio_Signature=signature), b"[]", token=TOKEN)
+    unhashed = request(VOICE, X_Twilio_Signature=_hmac(TOKEN, f"https://agent.example.com{VOICE}", "sha1"))
+    assert not signatures.twilio(unhashed, b"{}", token=TOKEN)
+
+
 def test_twilio_with_sha_256_is_keyed_with_the_shared_key() -> None:
     signed = "wss://agent.example.com/phone/twilio"
     settings = "key=webhooks_sharedkey_1,algorithm=HMAC_SHA256"
@@ -122,6 +143,21 @@ def test_plivo_sorts_a_webhooks_parameters() -> None:
     assert signatures.plivo(given, token=TOKEN, guard=ReplayGuard(), now=NOW)
 
 
+@pytest.mark.parametrize(
+    ("path", "signed"),
+    [
+        ("/phone/plivo/answer", "/phone/plivo/answer?From2To1"),
+        ("/phone/plivo/answer?b=2&a=1", "/phone/plivo/answer?a=1&b=2.From2To1"),
+    ],
+)
+def test_plivo_signs_a_posted_form(path: str, signed: str) -> None:
+    given = _plivo(path=path, signed=f"https://agent.example.com{signed}")
+    assert not signatures.plivo(given, b"To=1&From=2", token=TOKEN, guard=ReplayGuard(), now=NOW)
+    given.headers["Content-Type"] = "application/x-www-form-urlencoded"
+    assert signatures.plivo(given, b"To=1&From=2", token=TOKEN, guard=ReplayGuard(), now=NOW)
+    assert not signatures.plivo(given, b"To=1&From=3", token=TOKEN, guard=ReplayGuard(), now=NOW)
+
+
 def test_a_replayed_plivo_nonce_is_refused() -> None:
     guard = ReplayGuard()
     assert signatures.plivo(_plivo(), token=TOKEN, guard=guard, now=NOW)
@@ -148,15 +184,22 @@ def _jwt(secret: str = "s3cret", algorithm: str = "HS256", **changes: Any) -> st
     return f"{signed}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
 
 
-def _vonage(token: str, guard: ReplayGuard | None = None) -> bool:
+def _vonage(token: str, guard: ReplayGuard | None = None, body: bytes = b"") -> bool:
     given = request("/phone/vonage", Authorization=f"Bearer {token}")
-    return signatures.vonage(given, secret="s3cret", guard=guard or ReplayGuard(), now=NOW)
+    return signatures.vonage(given, body, secret="s3cret", guard=guard or ReplayGuard(), now=NOW)
 
 
 def test_vonages_token_is_believed_once() -> None:
     guard = ReplayGuard()
     assert _vonage(_jwt(), guard)
     assert not _vonage(_jwt(), guard)
+
+
+def test_vonages_token_has_the_hash_of_what_was_posted() -> None:
+    token = _jwt(payload_hash=hashlib.sha256(b"{}").hexdigest())
+    assert _vonage(token, body=b"{}")
+    assert not _vonage(token, body=b"[]")
+    assert not _vonage(_jwt(), body=b"{}")
 
 
 @pytest.mark.parametrize(
@@ -192,16 +235,19 @@ def test_telnyx_signs_its_timestamp() -> None:
     key = ed25519.Ed25519PrivateKey.generate()
     public = base64.b64encode(key.public_key().public_bytes_raw()).decode()
 
-    def believes(stamp: str, signed: str, guard: ReplayGuard, public_key: str = public) -> bool:
+    def believes(
+        stamp: str, signed: str, guard: ReplayGuard, public_key: str = public, body: bytes = b""
+    ) -> bool:
         signature = base64.b64encode(key.sign(signed.encode())).decode()
         given = request("/phone/telnyx", Telnyx_Timestamp=stamp, Telnyx_Signature_Ed25519=signature)
-        return signatures.telnyx(given, public_key=public_key, guard=guard, now=NOW)
+        return signatures.telnyx(given, body, public_key=public_key, guard=guard, now=NOW)
 
     guard = ReplayGuard()
     fresh = str(int(NOW) - 10)
     assert believes(fresh, f"{fresh}|", guard)
     assert not believes(fresh, f"{fresh}|", guard), "replayed"
     assert not believes(fresh, f"{fresh}|body", ReplayGuard())
+    assert believes(fresh, f"{fresh}|body", ReplayGuard(), body=b"body")
     old = str(int(NOW) - 301)
     assert not believes(old, f"{old}|", ReplayGuard())
     assert not believes("soon", "soon|", ReplayGuard())

@@ -162,6 +162,29 @@ def _get(settings: PhoneTestSettings, path: str, **headers: str) -> httpx.Respon
     return asyncio.run(ask())
 
 
+def _post(settings: PhoneTestSettings, path: str, headers: dict[str, str], **body: Any) -> httpx.Response:
+    async def ask() -> httpx.Response:
+        async with serving(settings) as served, httpx.AsyncClient(trust_env=False) as client:
+            return await client.post(f"http://127.0.0.1:{served.port}{path}", headers=headers, **body)
+
+    return asyncio.run(ask())
+
+
+def test_a_posted_webhook_is_answered_if_its_form_is_signed() -> None:
+    settings = PhoneTestSettings(
+        twilio_auth_token=SecretStr("token"), public_url="https://voice.example.com/agents"
+    )
+    signed = b"https://voice.example.com/agents/phone/twilio/voice?agent=dentistCallSidCA1From+15550100123"
+    headers = {"X-Twilio-Signature": base64.b64encode(hmac.digest(b"token", signed, "sha1")).decode()}
+    path, form = "/phone/twilio/voice?agent=dentist", {"From": "+15550100123", "CallSid": "CA1"}
+    answer = _post(settings, path, headers, data=form)
+    assert answer.status_code == 200
+    assert '<Stream url="wss://voice.example.com/agents/phone/twilio">' in answer.text
+    assert '<Parameter name="caller" value="+15550100123"/>' in answer.text
+    assert '<Parameter name="agent" value="dentist"/>' in answer.text
+    assert _post(settings, path, headers, data=form | {"From": "+15550100124"}).status_code == 403
+
+
 def test_the_voice_webhook_connects_the_stream() -> None:
     settings = PhoneTestSettings(phone_unsigned=True, public_url="https://voice.example.com")
     answer = _get(settings, "/phone/twilio/voice?From=%2B15550100123&agent=dentist")
@@ -169,6 +192,29 @@ def test_the_voice_webhook_connects_the_stream() -> None:
     assert '<Stream url="wss://voice.example.com/phone/twilio">' in answer.text
     assert '<Parameter name="caller" value="+15550100123"/>' in answer.text
     assert '<Parameter name="agent" value="dentist"/>' in answer.text
+
+
+def test_the_other_carriers_may_post_too() -> None:
+    plivo = _post(UNSIGNED, "/phone/plivo/answer", {}, data={"From": "15550100123"})
+    assert 'extraHeaders="caller=15550100123"' in plivo.text
+    vonage = _post(UNSIGNED, "/phone/vonage/answer", {}, json={"from": "15550100123", "uuid": "u1"})
+    assert vonage.json()[0]["endpoint"][0]["headers"] == {"uuid": "u1", "caller": "15550100123"}
+    settings = PhoneTestSettings(phone_unsigned=True, telnyx_stream_token=SecretStr("a b"))
+    telnyx = _post(settings, "/phone/telnyx/voice?agent=dentist", {}, data={"From": "+15550100123"})
+    assert '/phone/telnyx?token=a+b" bidirectionalMode="rtp"' in telnyx.text
+    assert '<Parameter name="agent" value="dentist"/>' in telnyx.text
+
+
+def test_vonages_events_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "rejoinder.phone")
+    told = {"uuid": "u1", "status": "failed", "reason": "no answer"}
+    assert _post(UNSIGNED, "/phone/vonage/event", {}, json=told).status_code == 200
+    assert "vonage call u1: failed no answer" in caplog.text
+
+
+def test_a_posted_body_that_is_neither_form_nor_json_is_refused() -> None:
+    answer = _post(UNSIGNED, "/phone/vonage/answer", {}, content=b"\xff{")
+    assert (answer.status_code, "not JSON" in answer.text) == (400, True)
 
 
 def test_a_webhooks_values_cannot_break_out_of_the_document() -> None:
@@ -186,7 +232,9 @@ def test_the_other_answer_urls() -> None:
     assert "<Number>+1555</Number>" in _get(UNSIGNED, "/phone/plivo/dial?to=%2B1555").text
 
 
-@pytest.mark.parametrize("path", ["twilio/voice", "plivo/answer", "plivo/dial", "vonage/answer"])
+@pytest.mark.parametrize(
+    "path", ["twilio/voice", "telnyx/voice", "plivo/answer", "plivo/dial", "vonage/answer", "vonage/event"]
+)
 def test_webhooks_answer_only_the_carrier(path: str) -> None:
     assert _get(PhoneTestSettings(), f"/phone/{path}").status_code == 403
 
