@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import soxr
+from scipy.signal import butter, sosfilt
 
 from asr.audio import Audio
 from asr.vad import FRAME, SileroVad, VoiceFrame
@@ -82,3 +84,31 @@ def test_silence_noise_and_tones_are_no_speech(vad: SileroVad) -> None:
     noise = np.random.default_rng(1).standard_normal(len(time))
     for audio in (np.zeros_like(time), 0.2 * noise, 0.3 * np.sin(2 * np.pi * 440 * time)):
         assert not any(frame.speaking for frame in vad.open().push(audio.astype(np.float32)))
+
+
+def over_a_telephone(audio: Audio) -> Audio:
+    """The band of a telephone; what is above it is empty."""
+    return np.asarray(soxr.resample(soxr.resample(audio, RATE, 8000), 8000, RATE), np.float32)
+
+
+def test_a_caller_is_noticed_soon_after_digital_silence(vad: SileroVad, sentences: list[Recording]) -> None:
+    """All but the sentence that begins in a whisper: 150 ms of audio are enough for them."""
+    took = []
+    for sentence in sentences:
+        lead = np.concatenate([sentences[1].audio, silence(3.0)])[256:]
+        frames = vad.open().push(over_a_telephone(np.concatenate([lead, voiced(sentence.audio)])))
+        noticed = next(f.end for f in frames if f.onset is not None and f.end > len(lead))
+        took.append((noticed - len(lead)) / RATE * 1000)
+    assert sorted(took)[-2] < 150
+
+
+def test_clicks_breath_and_bursts_of_noise_are_no_speech(vad: SileroVad) -> None:
+    random = np.random.default_rng(7)
+    band = butter(4, [400, 3000], "band", fs=RATE, output="sos")
+    for _ in range(10):
+        breath = sosfilt(band, random.standard_normal(RATE // 2)) * np.hanning(RATE // 2) * 0.1
+        click = random.standard_normal(300) * np.exp(-np.arange(300) / 40) * 0.8
+        burst = random.standard_normal(RATE // 5) * np.hanning(RATE // 5) * 0.3
+        for sound in (breath, click, burst):
+            audio = np.concatenate([silence(1.0), sound.astype(np.float32), silence(0.5)])
+            assert not any(frame.speaking for frame in vad.open().push(over_a_telephone(audio)))
