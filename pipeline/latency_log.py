@@ -7,6 +7,7 @@ import logging
 import queue
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -22,6 +23,9 @@ QUEUED_TURNS = 1024
 BUSY_SECONDS = 5.0
 PERCENTILES = (50, 95, 99)
 SHOWN_DIGITS = 3
+
+FATES = ("whole", "part", "none", "wasted")
+"""Of a turn's reply draft: see `pipeline.records.draft_fate`."""
 
 TEXTS = ("caller_text", "reply_text", "heard_text")
 
@@ -197,6 +201,27 @@ def percentiles(path: Path, last: int | None = None) -> dict[str, dict[str, floa
     return stages
 
 
+def drafts(path: Path, last: int | None = None) -> dict[str, Any]:
+    """How the replies' drafts fared over the last turns of the log at `path`; None: all of them.
+
+    `shares`: of the turns, by fate (`whole`, `part`, `none`, `wasted`); empty without turns. `tokens_wasted`:
+    drafted tokens that no reply used. `skipped`: turns that were not drafted for, by reason. Raises
+    LatencyLogError.
+    """
+    with _opened(path, read_only=True) as connection:
+        rows = connection.execute(_DRAFTS, (_limit(last),)).fetchall()
+    fates = Counter(fate for fate, _, _ in rows)
+    return {
+        "shares": {fate: round(fates[fate] / len(rows), 3) for fate in FATES} if rows else {},
+        "tokens_wasted": sum(tokens or 0 for _, tokens, _ in rows),
+        "skipped": dict(Counter(reason for _, _, reason in rows if reason is not None)),
+    }
+
+
+_DRAFTS = """
+    SELECT draft_fate, json_extract(extra, '$.wasted_tokens'), json_extract(extra, '$.draft_skipped')
+    FROM turns WHERE turn > 0 ORDER BY id DESC LIMIT ?
+"""
 _STAGES = ", ".join(f"{stage}_ms" for stage in DURATIONS)
 _ANSWERED = f"SELECT {_STAGES} FROM turns WHERE turn > 0 ORDER BY id DESC LIMIT ?"
 

@@ -108,6 +108,25 @@ def test_percentiles_of_the_last_turns(log: LatencyLog, path: Path) -> None:
     assert latency_log.turns(path, 7) == 7
 
 
+def test_how_drafts_fared_is_summed_up(log: LatencyLog, path: Path) -> None:
+    assert latency_log.drafts(path) == {"shares": {}, "tokens_wasted": 0, "skipped": {}}
+    for fate, wasted, skipped in (
+        ("whole", 0, None),
+        ("whole", 3, None),
+        ("part", 9, None),
+        ("none", 0, "calls"),
+    ):
+        log.append(turn(draft_fate=fate, extra={"wasted_tokens": wasted, "draft_skipped": skipped}))
+    log.append(turn(0, draft_fate="none", extra={}))
+    assert log.flush(10)
+    assert latency_log.drafts(path) == {
+        "shares": {"whole": 0.5, "part": 0.25, "none": 0.25, "wasted": 0.0},
+        "tokens_wasted": 12,
+        "skipped": {"calls": 1},
+    }
+    assert latency_log.drafts(path, 1)["shares"]["none"] == 1.0
+
+
 def test_a_stage_that_no_turn_has_is_absent(log: LatencyLog) -> None:
     log.append(turn(durations={"asr": 12.0}))
     assert log.flush(10)

@@ -126,6 +126,7 @@ def test_latency_reports_percentiles(tmp_path: Path) -> None:
     report = json.loads(result.output)
     assert report["turns"] == 2
     assert set(report["stages"]) == set(DURATIONS)
+    assert set(report["drafts"]) == {"shares", "tokens_wasted", "skipped"}
     assert report["stages"]["ttft"] == {"p50": 250.0, "p95": 295.0, "p99": 299.0}
     assert "voice_to_voice" in rejoinder("latency", "--latency-log", str(path)).output
     lines = rejoinder("latency", "--turns", "--latency-log", str(path)).output.splitlines()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -38,8 +38,9 @@ def latency(
     with clear_errors(latency_log.LatencyLogError):
         turns = latency_log.turns(settings.latency_log, last)
         stages = latency_log.percentiles(settings.latency_log, last)
+        drafts = latency_log.drafts(settings.latency_log, last)
     if as_json:
-        print_json({"turns": turns, "stages": stages})
+        print_json({"turns": turns, "stages": stages, "drafts": drafts})
         return
     table = Table("Stage", title=f"{turns} turns, milliseconds")
     for percentile in latency_log.PERCENTILES:
@@ -48,6 +49,17 @@ def latency(
     for stage, cuts in stages.items():
         table.add_row(stage, *(f"{ms:,.0f}" for ms in cuts.values()), STAGES[stage])
     console.print(table)
+    if drafts["shares"]:
+        console.print(_in_words(drafts))
+
+
+def _in_words(drafts: dict[str, Any]) -> str:
+    shares = ", ".join(f"{share:.0%} {fate}" for fate, share in drafts["shares"].items())
+    skipped = ", ".join(f"{turns} for {reason}" for reason, turns in drafts["skipped"].items())
+    skips = f"; not drafted: {skipped}" if skipped else ""
+    return (
+        f"Answers drafted before the turn was over: {shares}; {drafts['tokens_wasted']} tokens wasted{skips}."
+    )
 
 
 def _print_turns(settings: Settings, last: int | None) -> None:
