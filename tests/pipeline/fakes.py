@@ -22,7 +22,7 @@ from llm.stats import ReplyStats
 from pipeline.agent import Agent, Silence
 from pipeline.call import Call
 from pipeline.events import CallEvent, PeerGone, ReplyAudio
-from pipeline.stages import Stages, VoiceActivityModel
+from pipeline.stages import Recogniser, Stages, VoiceActivityModel
 from pipeline.timeline import TurnRecord
 from pipeline.workers import CancelToken
 from tts.voice import VoiceChunk, WordTiming
@@ -294,11 +294,13 @@ class Scene:
     agent: Agent = field(default_factory=lambda: Agent(name="test", persona="Be brief.", silence=QUIET))
     speculate: bool = True
     no_draft_because: Callable[[], str | None] = lambda: None
+    hearing: Recogniser | None = None
     vad: VoiceActivityModel = field(default_factory=LevelVad)
     peer: RecordingPeer = field(default_factory=RecordingPeer)
     stage_seconds: dict[str, float] = field(default_factory=dict)
     actions: list[tuple[float, Callable[[Call], None]]] = field(default_factory=list)
     packet_seconds: float = 0.02
+    jitter_seconds: float = 0.0
     sends_until: float = 1e9
     records: list[TurnRecord] = field(default_factory=list)
 
@@ -310,7 +312,7 @@ class Scene:
         stages = Stages(
             workers=InlineWorkers(self.stage_seconds),  # type: ignore[arg-type]
             vad=self.vad,
-            recogniser=recogniser,
+            recogniser=recogniser if self.hearing is None else self.hearing,
             end_of_turn=self.detector,
             language=self.language,
             voice=self.voice,
@@ -321,9 +323,10 @@ class Scene:
         running = asyncio.ensure_future(call.run())
         acting = asyncio.ensure_future(self._act(call))
         packet = round(self.packet_seconds * RATE)
-        sent = 0
+        sent, late = 0, np.random.default_rng(0)
         while sent / RATE < self.seconds and not running.done():
-            await asyncio.sleep(sent / RATE + self.packet_seconds - loop.time())
+            due = sent / RATE + self.packet_seconds + self.jitter_seconds * late.random()
+            await asyncio.sleep(due - loop.time())
             audio = self.microphone((sent + np.arange(packet)) / RATE)
             if sent / RATE < self.sends_until:
                 call.hear(audio)
