@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bench.llm_passes import MODELS
 from llm.checkpoints import read_checkpoint
 from llm.targets.base import Cache, Target
 from llm.targets.float_target import FloatTarget
@@ -27,7 +28,6 @@ from pipeline.catalogue import path
 
 SEGMENT = 64
 TOKENS = 1024
-MODELS = {"default": "qwen2.5-coder-1.5b", "small": "qwen2.5-coder-0.5b", "smallest": "smollm2-135m"}
 
 PERSONA = (
     "You answer the telephone for {name}. We are open Monday to Friday from {opens} to {closes}. "

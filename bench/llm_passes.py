@@ -2,13 +2,12 @@
 
     python -m bench.llm_passes [--model small] [--threads 2] [--json]
 
-llama.cpp is `llama-cpp-python`, an extra of this benchmark; without it only our own figures are measured.
+Without llama.cpp (see `bench.llm_cpp`) only our own figures are measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import statistics
 import time
@@ -18,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bench.llm_cpp import llama_cpp_or_none
 from llm.targets.base import Target
 from llm.targets.load import load_target
 from pipeline.catalogue import path
@@ -31,9 +31,11 @@ MODELS = {"default": "qwen2.5-coder-1.5b", "small": "qwen2.5-coder-0.5b", "small
 
 
 class Contestant(Protocol):
-    """Something whose passes are timed: reads `ids` at a position and has the logits of the last `rows`."""
+    """Something whose passes are timed."""
 
-    def read(self, ids: Sequence[int], position: int, rows: int) -> None: ...
+    def read(self, ids: Sequence[int], position: int, rows: int) -> float:
+        """Reads `ids` at a position and has the logits of the last `rows`; the seconds that took."""
+        ...
 
 
 class Ours:
@@ -42,57 +44,11 @@ class Ours:
     def __init__(self, target: Target) -> None:
         self._cache = target.open()
 
-    def read(self, ids: Sequence[int], position: int, rows: int) -> None:
+    def read(self, ids: Sequence[int], position: int, rows: int) -> float:
         self._cache.truncate(position)
+        before = time.perf_counter()
         self._cache.extend(ids, rows)
-
-
-class LlamaCpp:
-    """llama.cpp through the C interface that llama-cpp-python wraps, so that no Python is in its way."""
-
-    def __init__(self, model: Path, threads: int, context: int) -> None:
-        """Raises `ImportError` where llama-cpp-python is not installed."""
-        import llama_cpp
-
-        self._llama = llama_cpp
-        self._silence = llama_cpp.llama_log_callback(lambda *_: None)
-        llama_cpp.llama_log_set(self._silence, ctypes.c_void_p(0))
-        llama_cpp.llama_backend_init()
-        self._model = llama_cpp.llama_model_load_from_file(
-            str(model).encode(), llama_cpp.llama_model_default_params()
-        )
-        settings = llama_cpp.llama_context_default_params()
-        settings.n_ctx = settings.n_batch = settings.n_ubatch = context
-        settings.n_threads = settings.n_threads_batch = threads
-        self._context = llama_cpp.llama_init_from_model(self._model, settings)
-        self._memory = llama_cpp.llama_get_memory(self._context)
-        self._batch = llama_cpp.llama_batch_init(context, 0, 1)
-
-    def read(self, ids: Sequence[int], position: int, rows: int) -> None:
-        self._llama.llama_memory_seq_rm(self._memory, 0, position, -1)
-        batch = self._batch
-        batch.n_tokens = len(ids)
-        for index, token in enumerate(ids):
-            batch.token[index], batch.pos[index] = token, position + index
-            batch.n_seq_id[index], batch.seq_id[index][0] = 1, 0
-            batch.logits[index] = index >= len(ids) - rows
-        if self._llama.llama_decode(self._context, batch) != 0:
-            raise RuntimeError("llama.cpp refused the batch")
-        self._llama.llama_get_logits(self._context)  # waits for the result
-
-    def close(self) -> None:
-        self._llama.llama_batch_free(self._batch)
-        self._llama.llama_free(self._context)
-        self._llama.llama_model_free(self._model)
-
-
-def llama_cpp_or_none(model: Path, threads: int, context: int) -> LlamaCpp | None:
-    """llama.cpp on a file, or None with a line that says how to get it."""
-    try:
-        return LlamaCpp(model, threads, context)
-    except ImportError:
-        print("llama.cpp is left out: pip install llama-cpp-python")
-        return None
+        return time.perf_counter() - before
 
 
 def measure(
@@ -110,7 +66,7 @@ def measure(
         for _ in range(repeats + 1):
             ids = random.integers(0, vocabulary, width).tolist()
             for name, contestant in contestants.items():
-                times[name].append(_seconds(contestant, ids, rows))
+                times[name].append(contestant.read(ids, POSITION, rows))
         for name, values in times.items():
             median = statistics.median(values[1:])  # the first warms up
             if width == PREFILL:
@@ -140,12 +96,6 @@ def bench_passes(model: Path, *, threads: int = 2, repeats: int = 15) -> dict[st
             ours["prefill_tokens_per_second"] / theirs["prefill_tokens_per_second"]
         )
     return result
-
-
-def _seconds(contestant: Contestant, ids: Sequence[int], rows: int) -> float:
-    start = time.perf_counter()
-    contestant.read(ids, POSITION, rows)
-    return time.perf_counter() - start
 
 
 def _print_table(result: dict[str, Any]) -> None:

@@ -9,13 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
-from bench.llm_passes import LlamaCpp
+from bench.llm_cpp import LlamaCpp
+from bench.llm_prompts import facts
 from llm.cache import common_prefix
 from llm.language_model import Finished, LanguageModel, Message, ReplyStats, Sampling
 from llm.sentences import SentenceStream
-from llm.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +42,16 @@ class Player(Protocol):
 
 
 class Rejoinder:
-    """Ours, with whatever drafters the model was given."""
+    """Ours, with whatever drafters the model was given; they are taught the agent's facts, as in a call."""
 
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
-        self._call = model.open()
+    def __init__(self, model: LanguageModel, tenant: str = "") -> None:
+        self._model, self._tenant = model, tenant
+        self._call = model.open(tenant=tenant)
 
     def start(self) -> None:
         self._call.close()
-        self._call = self._model.open()
+        self._call = self._model.open(tenant=self._tenant)
+        self._call.learn(facts())
 
     def answer(self, messages: Sequence[Message], sampling: Sampling, draft: Sequence[int] = ()) -> Answer:
         before = time.perf_counter()
@@ -69,10 +68,9 @@ class Rejoinder:
 class LlamaCppPlayer:
     """llama.cpp's plain greedy decoding on the same file, its cache kept like ours."""
 
-    def __init__(self, model: Path, reference: LanguageModel, threads: int, context: int) -> None:
-        self._engine = LlamaCpp(model, threads, context)
+    def __init__(self, engine: LlamaCpp, reference: LanguageModel) -> None:
+        self._engine = engine
         self._prompts, self._tokenizer = reference.prompts, reference.tokenizer
-        self._vocabulary = reference.target.vocabulary
         self._ids: list[int] = []
 
     def start(self) -> None:
@@ -82,19 +80,19 @@ class LlamaCppPlayer:
         before = time.perf_counter()
         prompt = self._prompts.prompt(messages).ids
         kept = common_prefix(self._ids, prompt[:-1])
-        self._ids, unread = prompt[:kept], prompt[kept:]
-        reply: list[int] = []
-        timed = _Timed(self._tokenizer, before)
-        while len(reply) < sampling.max_tokens:
-            self._engine.read(unread, len(self._ids), 1)
-            self._ids += unread
-            token = _best(self._engine, self._vocabulary)
-            if token in self._tokenizer.ends:
-                break
-            reply.append(token)
-            unread = [token]
-            timed.push(token)
-        return timed.answer(reply)
+        ends = self._tokenizer.ends
+        prepared = time.perf_counter() - before
+        written = self._engine.write(prompt[kept:], kept, sampling.max_tokens, ends)
+        times = [prepared + seconds for _, seconds in written]
+        ids = tuple(token for token, _ in written if token not in ends)
+        self._ids = [*prompt, *ids[: len(written) - 1]]
+        return Answer(ids, self._tokenizer.decode(ids), times[0], self._first_sentence(ids, times), times[-1])
+
+    def _first_sentence(self, ids: Sequence[int], times: Sequence[float]) -> float:
+        """When the token came that showed the first sentence to be over."""
+        sentences = SentenceStream()
+        tokens = zip(ids, times, strict=False)
+        return next((at for i, at in tokens if sentences.push(self._tokenizer.decode((i,)))), times[-1])
 
 
 class TransformersPlayer:
@@ -133,32 +131,3 @@ class TransformersPlayer:
         total = time.perf_counter() - before
         ids = ids[: next((n for n, i in enumerate(ids) if i in self._tokenizer.ends), len(ids))]
         return Answer(tuple(ids), self._tokenizer.decode(ids), total, total, total)
-
-
-class _Timed:
-    """Notes when the first token and the first sentence of a reply were there."""
-
-    def __init__(self, tokenizer: Tokenizer, before: float) -> None:
-        self._tokenizer, self._before = tokenizer, before
-        self._sentences = SentenceStream()
-        self._first_token: float | None = None
-        self._first_sentence: float | None = None
-
-    def push(self, token: int) -> None:
-        now = time.perf_counter() - self._before
-        if self._first_token is None:
-            self._first_token = now
-        if self._first_sentence is None and self._sentences.push(self._tokenizer.decode((token,))):
-            self._first_sentence = now
-
-    def answer(self, ids: Sequence[int]) -> Answer:
-        total = time.perf_counter() - self._before
-        first = total if self._first_token is None else self._first_token
-        sentence = total if self._first_sentence is None else self._first_sentence
-        return Answer(tuple(ids), self._tokenizer.decode(ids), first, sentence, total)
-
-
-def _best(engine: LlamaCpp, vocabulary: int) -> int:
-    """llama.cpp's most likely token after its last pass."""
-    logits = engine._llama.llama_get_logits_ith(engine._context, -1)
-    return int(np.ctypeslib.as_array(logits, (vocabulary,)).argmax())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from llm.prompt import Message
-from pipeline.agent import choose_agent
+from pipeline.agent import Agent, choose_agent
 
 QUESTIONS = (
     "What time do you open on Monday?",
@@ -109,4 +111,14 @@ ECHO: dict[str, tuple[str, ...]] = {
 
 def persona() -> Message:
     """The receptionist that ships as the default."""
-    return Message("system", choose_agent("receptionist").system_prompt())
+    return Message("system", _receptionist().system_prompt())
+
+
+def facts() -> str:
+    """What she knows, one fact a line: what a call teaches its drafters."""
+    return "\n".join(_receptionist().facts)
+
+
+@cache
+def _receptionist() -> Agent:
+    return choose_agent("receptionist")

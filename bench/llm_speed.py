@@ -1,0 +1,126 @@
+"""Tokens a second and first sentences by kind of prompt, all contestants taking turns in one run."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bench.llm_players import Answer, Player
+from bench.llm_progress import Progress
+from bench.llm_prompts import CHAT, ECHO, QUESTIONS, persona
+from llm.language_model import Finished, LanguageModel, Message, ReplyStats, Sampling
+
+_SAMPLING = Sampling(max_tokens=64)
+
+
+class Tally:
+    """Answers by contestant; rates are tokens over seconds of the whole run."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, list[Answer]] = defaultdict(list)
+
+    def rate(self, name: str) -> float:
+        answers = self.answers[name]
+        return sum(a.tokens for a in answers) / sum(a.total for a in answers)
+
+    def first_sentence(self, name: str) -> float:
+        return statistics.median(a.first_sentence for a in self.answers[name])
+
+    def tokens_per_pass(self, name: str) -> float:
+        stats = self.stats(name)
+        return sum(s.committed_tokens for s in stats) / sum(s.passes for s in stats)
+
+    def stats(self, name: str) -> list[ReplyStats]:
+        return [a.stats for a in self.answers[name] if a.stats is not None]
+
+
+def one_call(players: Mapping[str, Player], questions: Sequence[str]) -> Tally:
+    """One call of several turns with every contestant, turn by turn in turns; each hears its own answers."""
+    tally = Tally()
+    histories: dict[str, list[Message]] = {name: [persona()] for name in players}
+    for player in players.values():
+        player.start()
+    for number, question in enumerate(questions):
+        for name in _rotated(list(players), number):
+            histories[name].append(Message("user", question))
+            answer = players[name].answer(histories[name], _SAMPLING)
+            histories[name].append(Message("assistant", answer.text, answer.ids))
+            tally.answers[name].append(answer)
+    return tally
+
+
+def single_turns(players: Mapping[str, Player], prompts: Sequence[str], what: str) -> Tally:
+    """Each prompt as the first turn of a call whose persona has been read; contestants take turns."""
+    tally = Tally()
+    progress = Progress(what, len(prompts))
+    for player in players.values():
+        player.start()
+        player.answer([persona(), Message("user", "Hello.")], Sampling(max_tokens=1))
+    for number, prompt in enumerate(prompts):
+        for name in _rotated(list(players), number):
+            tally.answers[name].append(players[name].answer([persona(), Message("user", prompt)], _SAMPLING))
+        progress.step()
+    return tally
+
+
+def speeds(players: Mapping[str, Player], quick: bool) -> dict[str, Any]:
+    """Every kind of prompt. `players`: "rejoinder", "plain" (without drafters) and, at best, "llama.cpp"."""
+    take = 4 if quick else None
+    tallies = {"persona": one_call(players, QUESTIONS), "chat": single_turns(players, CHAT[:take], "chat")}
+    echo = {kind: single_turns(players, prompts[:take], kind) for kind, prompts in ECHO.items()}
+    tallies["echo"] = _joined(echo.values())
+    figures: dict[str, Any] = {}
+    for kind, tally in tallies.items():
+        figures[f"{kind}_tokens_per_second"] = {name: tally.rate(name) for name in players}
+        figures[f"{kind}_first_sentence_ms"] = {n: 1000 * tally.first_sentence(n) for n in players}
+    figures["echo_prompts"] = len(tallies["echo"].answers["rejoinder"])
+    figures["tokens_per_pass"] = {
+        kind: tally.tokens_per_pass("rejoinder") for kind, tally in {**tallies, **echo}.items()
+    }
+    figures["read_back_tokens_per_pass"] = echo["read_back"].tokens_per_pass("rejoinder")
+    figures["chat_over_plain"] = _faster(tallies["chat"], "rejoinder", "plain")
+    if "llama.cpp" in players:
+        figures["plain_over_llama_cpp"] = _faster(tallies["chat"], "plain", "llama.cpp")
+        figures["persona_over_llama_cpp"] = _faster(tallies["persona"], "rejoinder", "llama.cpp")
+        figures["echo_over_llama_cpp"] = _faster(tallies["echo"], "rejoinder", "llama.cpp")
+        ours, theirs = map(tallies["persona"].first_sentence, ("rejoinder", "llama.cpp"))
+        figures["first_sentence_over_llama_cpp"] = ours / theirs
+    for kind, tally in tallies.items():
+        stats = tally.stats("rejoinder")
+        figures[f"{kind}_drafted"] = dict(sum((s.drafted for s in stats), start=Counter[str]()))
+        figures[f"{kind}_accepted"] = dict(sum((s.accepted for s in stats), start=Counter[str]()))
+    return figures
+
+
+def second_turn(model: LanguageModel) -> dict[str, int]:
+    """What the second turn of a call reads: the question and the template around it, nothing older."""
+    call = model.open()
+    messages = [persona(), Message("user", QUESTIONS[0])]
+    *_, first = call.reply(messages, Sampling(max_tokens=40), cancelled=lambda: False)
+    assert isinstance(first, Finished)
+    messages += [Message("assistant", first.text, first.ids), Message("user", QUESTIONS[1])]
+    *_, second = call.reply(messages, Sampling(max_tokens=1), cancelled=lambda: False)
+    assert isinstance(second, Finished)
+    call.close()
+    return {
+        "second_turn_prefill_tokens": second.stats.prefilled_tokens,
+        "second_turn_new_words_tokens": len(model.tokenizer.encode(QUESTIONS[1])),
+    }
+
+
+def _faster(tally: Tally, name: str, than: str) -> float:
+    return tally.rate(name) / tally.rate(than)
+
+
+def _joined(tallies: Iterable[Tally]) -> Tally:
+    joined = Tally()
+    for tally in tallies:
+        for name, answers in tally.answers.items():
+            joined.answers[name] += answers
+    return joined
+
+
+def _rotated(names: list[str], by: int) -> list[str]:
+    return names[by % len(names) :] + names[: by % len(names)]
