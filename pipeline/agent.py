@@ -21,7 +21,8 @@ class _Part(BaseModel):
 
 
 class VoiceChoice(_Part):
-    """`spec` as in tts.load (`hibari`, `piper:PATH`, a server's address); empty: the service's voice."""
+    """`spec` as in tts.load (`hibari`, `piper:PATH`, `coqui:PATH`, a server's address); empty: the service's
+    voice. `pronunciations` maps words as they are written to words as they are said."""
 
     spec: str = ""
     pronunciations: dict[str, str] = Field(default_factory=dict)
@@ -93,6 +94,12 @@ class Agent(_Part):
     apology: str = "Sorry, something went wrong here. Could you say that again?"
     goodbyes: tuple[str, ...] = ("goodbye", "good bye", "bye", "bye bye")
     max_call_seconds: float | None = Field(default=None, gt=0)
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """What the agent says in fixed words, the soonest first, each once."""
+        said = (self.greeting, self.hold_phrase, self.silence.text, self.silence.farewell, self.apology)
+        return tuple(dict.fromkeys(filter(None, said)))
 
     def system_prompt(self, variables: Mapping[str, str] | None = None) -> str:
         """Persona, facts as a list, rules; `{name}` places are filled from the call's variables, unknown

@@ -77,7 +77,11 @@ class Settings(BaseSettings):
     anticipate: bool = Field(
         default=True, description="true or false; begin that draft a tenth of a second into the silence"
     )
-    voice: str = Field(default="hibari", description="hibari, piper:PATH, or the address of a speech server")
+    voice: str = Field(
+        default="hibari",
+        description="hibari, piper:PATH, coqui:PATH_OR_NAME?speaker=FILE, or the address of a speech server",
+    )
+    voice_api_key: SecretStr | None = Field(default=None, description="the key of that server")
 
     max_calls: int = Field(default=4, ge=1, le=10_000, description="concurrent calls, 1 to 10000")
     max_call_seconds: float = Field(

@@ -28,7 +28,8 @@ from pipeline.stages import Stages
 from pipeline.timeline import TurnRecord
 from pipeline.workers import Workers
 from tts.espeak import EspeakError
-from tts.load import load_voice
+from tts.load import load_voice, names_a_server
+from tts.phrases import PhraseCache, PreparedVoice
 from tts.voice import Voice
 
 log = logging.getLogger("rejoinder")
@@ -151,7 +152,7 @@ class Service:
         chosen = next(iter(self._agents.values())) if agent is None else self._choose(agent)
         return _CountedCall(
             self._lines,
-            replace(self.stages, voice=self._voices[chosen.name]),
+            replace(self.stages, voice=PhraseCache(self._voices[chosen.name])),
             chosen,
             peer,
             origin=origin,
@@ -255,25 +256,34 @@ def _load_agents(settings: Settings) -> dict[str, Agent]:
 
 
 def _load_voices(settings: Settings, agents: Mapping[str, Agent]) -> dict[str, Voice]:
-    """Each agent's voice; agents that sound alike share one. Only the default agent's voice must load."""
-    loaded: dict[str, Voice] = {}
+    """Each agent's voice, with its fixed phrases ready; agents that sound alike share one. Only the default
+    agent's voice must load."""
+    loaded: dict[str, PreparedVoice] = {}
     voices: dict[str, Voice] = {}
     for name, agent in agents.items():
         spec = agent.voice.spec or settings.voice
-        sound = f"{spec} {sorted(agent.voice.pronunciations.items())}"
+        sound = f"{spec} {agent.language} {sorted(agent.voice.pronunciations.items())}"
         try:
             if sound not in loaded:
-                loaded[sound] = _load_voice(spec, agent)
+                loaded[sound] = _load_voice(spec, agent, settings)
         except _REASONS as error:
             if not voices:
                 raise
             log.warning("agent %s speaks with the default voice: %s", name, error)
-            loaded[sound] = next(iter(voices.values()))
+            loaded[sound] = next(iter(loaded.values()))
+        if not names_a_server(spec):  # a server is not asked before there is a call, since requests may cost
+            loaded[sound].prepare(agent.phrases)
         voices[name] = loaded[sound]
     return voices
 
 
-def _load_voice(spec: str, agent: Agent) -> Voice:
-    voice = load_voice(spec, cache=catalogue.converted(), pronunciations=agent.voice.pronunciations)
+def _load_voice(spec: str, agent: Agent, settings: Settings) -> PreparedVoice:
+    voice = load_voice(
+        spec,
+        language=agent.language,
+        cache=catalogue.converted(),
+        pronunciations=agent.voice.pronunciations,
+        api_key=settings.voice_api_key.get_secret_value() if settings.voice_api_key else None,
+    )
     voice.warm_up()
-    return voice
+    return PreparedVoice(voice)

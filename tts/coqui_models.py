@@ -50,8 +50,9 @@ def load_model(where: str, *, speaker: str | None, language: str) -> CoquiModel:
     `speaker` is a recording of the voice to speak with (XTTS) or the name of one of the model's own speakers;
     None takes the model's first. Raises CoquiError.
     """
+    load_config = _package("TTS.config").load_config
     folder, weights = _files(where)
-    config = _package("TTS.config").load_config(folder / "config.json")
+    config = load_config(folder / "config.json")
     if config.model not in ("xtts", "vits"):
         raise CoquiError(f"{where} is a {config.model} model; XTTS and VITS models are supported")
     try:

@@ -51,7 +51,7 @@ def load_voice(
         model, _, query = rest.partition("?")
         speaker = _options(query, {"speaker"}, spec).get("speaker")
         return CoquiVoice(model, speaker=speaker, language=language, pronunciations=pronunciations)
-    if kind in ("http", "https"):
+    if names_a_server(spec):
         return RemoteVoice(
             _remote_settings(spec, api_key),
             fallback=HibariVoice(threads=threads, pronunciations=pronunciations)
@@ -64,6 +64,11 @@ def load_voice(
         f"unknown voice {spec!r}; use hibari, hibari:NAME, piper:PATH, coqui:PATH_OR_NAME?speaker=FILE "
         "or http(s)://HOST/v1?model=NAME&voice=NAME"
     )
+
+
+def names_a_server(spec: str) -> bool:
+    """Whether `spec` names a server."""
+    return spec.startswith(("http:", "https:"))
 
 
 def _remote_settings(spec: str, api_key: str | None) -> RemoteSettings:

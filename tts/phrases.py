@@ -1,4 +1,4 @@
-"""A voice that remembers what it has said: fillers, greetings and repeated sentences cost nothing again."""
+"""Voices that have some of their audio ready: phrases known before any call, and what one call has said."""
 
 from __future__ import annotations
 
@@ -8,49 +8,68 @@ from collections.abc import Iterable, Iterator
 
 from tts.voice import Cancelled, Voice, VoiceChunk
 
+MOST_BYTES = 4 << 20
+"""Of a call's repeated sentences: about 45 seconds of audio at 24 kHz."""
+LONGEST_TEXT = 200
+"""Characters of a sentence that may come again."""
 
-class PhraseCache:
-    """A voice around another. Whole units are kept by their text, least recently used out first.
+Chunks = tuple[VoiceChunk, ...]
 
-    One cache belongs to one voice, pronunciations included. Prepared phrases stay whatever else is said.
+
+class PreparedVoice:
+    """A voice with phrases that were synthesised beforehand, so that they are heard at once.
+
+    It keeps nothing else of what it says, so it can be shared by all calls. The phrases belong to this voice,
+    its pronunciations included.
     """
 
-    def __init__(self, voice: Voice, *, most_seconds: float = 300.0, longest_text: int = 200) -> None:
-        """Keeps at most `most_seconds` of audio, of texts of at most `longest_text` characters."""
+    def __init__(self, voice: Voice, phrases: Iterable[str] = ()) -> None:
+        self.name = voice.name
+        self.sample_rate = voice.sample_rate
         self._voice = voice
-        self._most_samples = int(most_seconds * voice.sample_rate)
-        self._longest_text = longest_text
-        self._lock = threading.Lock()
-        self._prepared: dict[str, tuple[VoiceChunk, ...]] = {}
-        self._said: OrderedDict[str, tuple[VoiceChunk, ...]] = OrderedDict()
-        self._samples = 0
-
-    @property
-    def name(self) -> str:
-        return self._voice.name
-
-    @property
-    def sample_rate(self) -> int:
-        return self._voice.sample_rate
+        self._prepared: dict[str, Chunks] = {}
+        self.prepare(phrases)
 
     def warm_up(self) -> None:
         self._voice.warm_up()
 
     def prepare(self, phrases: Iterable[str]) -> None:
-        """Synthesise phrases now and keep them, so that a filler or a greeting can be heard at once."""
+        """Synthesise more phrases now and keep them."""
         for phrase in phrases:
-            chunks = tuple(self._voice.synthesise(phrase, cancelled=lambda: False))
-            with self._lock:
-                self._prepared[phrase] = chunks
+            if phrase not in self._prepared:
+                self._prepared[phrase] = tuple(self._voice.synthesise(phrase, cancelled=lambda: False))
+
+    def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
+        """See `Voice.synthesise`."""
+        if text in self._prepared:
+            return _again(self._prepared[text], cancelled)
+        return self._voice.synthesise(text, cancelled=cancelled)
+
+
+class PhraseCache:
+    """A voice that remembers the sentences of one call; what is said again costs nothing again.
+
+    Whole units are kept by their text, the least recently used leave first. It holds what a caller was told,
+    so it lives as long as the call and is never shared with another.
+    """
+
+    def __init__(self, voice: Voice, *, most_bytes: int = MOST_BYTES) -> None:
+        self.name = voice.name
+        self.sample_rate = voice.sample_rate
+        self._voice = voice
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._said: OrderedDict[str, Chunks] = OrderedDict()
+        self._bytes = 0
+
+    def warm_up(self) -> None:
+        self._voice.warm_up()
 
     def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
         """See `Voice.synthesise`."""
         remembered = self._recall(text)
         if remembered is not None:
-            for chunk in remembered:
-                if cancelled():
-                    return
-                yield chunk
+            yield from _again(remembered, cancelled)
             return
         stopped = False
 
@@ -66,24 +85,29 @@ class PhraseCache:
         if not stopped:
             self._keep(text, tuple(made))
 
-    def _recall(self, text: str) -> tuple[VoiceChunk, ...] | None:
+    def _recall(self, text: str) -> Chunks | None:
         with self._lock:
-            if text in self._prepared:
-                return self._prepared[text]
             if text in self._said:
                 self._said.move_to_end(text)
             return self._said.get(text)
 
-    def _keep(self, text: str, chunks: tuple[VoiceChunk, ...]) -> None:
-        if len(text) > self._longest_text:
+    def _keep(self, text: str, chunks: Chunks) -> None:
+        if len(text) > LONGEST_TEXT:
             return
         with self._lock:
-            self._samples += _size(chunks) - _size(self._said.pop(text, ()))
+            self._bytes += _size(chunks) - _size(self._said.pop(text, ()))
             self._said[text] = chunks
-            while self._samples > self._most_samples:
+            while self._bytes > self._most_bytes:
                 _, oldest = self._said.popitem(last=False)
-                self._samples -= _size(oldest)
+                self._bytes -= _size(oldest)
 
 
-def _size(chunks: tuple[VoiceChunk, ...]) -> int:
-    return sum(len(chunk.samples) for chunk in chunks)
+def _again(chunks: Chunks, cancelled: Cancelled) -> Iterator[VoiceChunk]:
+    for chunk in chunks:
+        if cancelled():
+            return
+        yield chunk
+
+
+def _size(chunks: Chunks) -> int:
+    return sum(chunk.samples.nbytes for chunk in chunks)

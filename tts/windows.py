@@ -12,7 +12,7 @@ Frames = npt.NDArray[np.float32]
 
 WINDOWS = (16, 44, 88, 176)
 """Frames decoded at a time: few for an early first sound, then more, since context is computed twice."""
-REACHES = (24, 48, 96, 192)
+REACHES = (48, 192)
 """Frames on each side within which the reach of one frame is looked for, the likely answer first."""
 STRONG, FELT = 10.0, 1e-7
 """A frame is changed by this many standard deviations; an output that moves by less does not depend on it."""

@@ -10,7 +10,8 @@ import pytest
 
 from pipeline.config import load
 from pipeline.language import explain
-from pipeline.service import CannotStart, Service, _load_agents
+from pipeline.service import CannotStart, Service, _load_agents, _load_voices
+from tts.hibari import HibariVoice
 
 
 def test_an_unknown_agent_is_said_before_anything_is_loaded(tmp_path: Path) -> None:
@@ -34,3 +35,21 @@ def test_a_broken_agent_is_left_out_and_the_others_serve(
 def test_a_servers_model_cannot_be_explained() -> None:
     with pytest.raises(ValueError, match="choose an embedded one"):
         explain(load({"llm": "http://127.0.0.1:9/v1"}), "Hello")
+
+
+def test_an_agents_fixed_phrases_are_ready_before_the_first_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.toml").write_text('persona = "Be kind."\ngreeting = "Good day."\nhold_phrase = ""')
+    settings = load({"agent": "mine", "agents_dir": tmp_path})
+    agents = {"mine": _load_agents(settings)["mine"]}
+    (voice,) = _load_voices(settings, agents).values()
+    monkeypatch.setattr(HibariVoice, "synthesise", _refuse, raising=False)
+    for phrase in ("Good day.", agents["mine"].silence.text, agents["mine"].apology):
+        assert len(list(voice.synthesise(phrase, cancelled=lambda: False))) > 1
+    with pytest.raises(AssertionError, match="not prepared"):
+        list(voice.synthesise("Something else.", cancelled=lambda: False))
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise AssertionError("not prepared")

@@ -10,10 +10,12 @@ from tests import models
 from tests.machine import program
 from tests.tts.server import Script, speech_server, tone
 from tts.hibari import HibariVoice
-from tts.phrases import PhraseCache
+from tts.phrases import PhraseCache, PreparedVoice
 from tts.piper import PiperVoice
 from tts.remote import RemoteSettings, RemoteVoice
 from tts.voice import Voice
+
+SENTENCE = "We are open from nine to five, and it costs $3.50."
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +38,6 @@ def remote() -> Iterator[RemoteVoice]:
 @pytest.fixture(params=["hibari", "piper", "remote", "cached"])
 def voice(request: pytest.FixtureRequest) -> Voice:
     if request.param == "cached":
-        return PhraseCache(request.getfixturevalue("hibari"))
+        return PhraseCache(PreparedVoice(request.getfixturevalue("hibari"), [SENTENCE]))
     found: Voice = request.getfixturevalue(request.param)
     return found

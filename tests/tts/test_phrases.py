@@ -1,4 +1,4 @@
-"""Phrases are synthesised once and remembered within bounds."""
+"""Phrases are synthesised once and remembered within bounds, a call's own no longer than the call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tts.hibari import HibariVoice
-from tts.phrases import PhraseCache
+from tts.phrases import PhraseCache, PreparedVoice
 from tts.voice import Cancelled, Samples, Voice, VoiceChunk
 
 
@@ -40,28 +40,54 @@ def audio_of(voice: Voice, text: str) -> Samples:
 
 
 def test_a_prepared_phrase_is_made_once(counting: Counting) -> None:
-    voice = PhraseCache(counting)
-    voice.prepare(["One moment."])
+    voice = PreparedVoice(counting, ["One moment."])
+    voice.prepare(["One moment.", "Goodbye."])
     np.testing.assert_array_equal(audio_of(voice, "One moment."), audio_of(voice, "One moment."))
-    assert counting.asked == ["One moment."]
+    assert counting.asked == ["One moment.", "Goodbye."]
 
 
-def test_the_oldest_is_forgotten_first_and_prepared_phrases_never(counting: Counting) -> None:
-    voice = PhraseCache(counting, most_seconds=4.0)
-    voice.prepare(["One moment."])
+def test_a_prepared_voice_keeps_nothing_of_what_else_it_says(counting: Counting) -> None:
+    voice = PreparedVoice(counting, ["One moment."])
+    audio_of(voice, "Your code is four.")
+    audio_of(voice, "Your code is four.")
+    assert counting.asked[1:] == ["Your code is four."] * 2
+
+
+def test_one_calls_sentences_are_not_anothers(counting: Counting) -> None:
+    shared = PreparedVoice(counting, ["One moment."])
+    for call in (PhraseCache(shared), PhraseCache(shared)):
+        for _ in range(2):
+            audio_of(call, "One moment.")
+            audio_of(call, "Your code is four.")
+    assert counting.asked == ["One moment.", "Your code is four.", "Your code is four."]
+
+
+def test_the_oldest_is_forgotten_first(counting: Counting) -> None:
     opening, line, colleague = "We open at nine.", "Please hold the line.", "I will ask a colleague."
+    sizes = [audio_of(counting, text).nbytes for text in (opening, colleague)]
+    counting.asked.clear()
+    voice = PhraseCache(counting, most_bytes=sum(sizes))
     for text in (opening, line, opening, colleague):
         audio_of(voice, text)
-    assert counting.asked == ["One moment.", opening, line, colleague]
+    assert counting.asked == [opening, line, colleague]
+    audio_of(voice, opening)
+    audio_of(voice, colleague)
+    assert counting.asked == [opening, line, colleague]
     audio_of(voice, line)
-    audio_of(voice, "One moment.")
-    assert counting.asked[4:] == [line]
+    assert counting.asked[3:] == [line]
+
+
+def test_what_is_larger_than_the_cache_is_not_kept(counting: Counting) -> None:
+    voice = PhraseCache(counting, most_bytes=1000)
+    for _ in range(2):
+        audio_of(voice, "We open at nine.")
+    assert len(counting.asked) == 2
 
 
 def test_long_texts_are_not_kept(counting: Counting) -> None:
-    voice = PhraseCache(counting, longest_text=20)
+    voice = PhraseCache(counting)
     for _ in range(2):
-        audio_of(voice, "This is longer than the cache takes.")
+        audio_of(voice, "This is longer than the cache takes, " * 6)
     assert len(counting.asked) == 2
 
 

@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from tests.tts.conftest import SENTENCE
 from tts.voice import Voice, VoiceChunk
 
-SENTENCE = "We are open from nine to five, and it costs $3.50."
 LONG = "The quick brown fox jumps over the lazy dog, and then it sleeps. " * 154
 
 
