@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from asr.recogniser import Transcript
-from asr.vad import VoiceFrame
+from asr.vad import EXIT, VoiceFrame
 from pipeline.audio_clock import RATE
 from pipeline.commit_gate import CommitGate
 from pipeline.drafting import Drafting
@@ -85,6 +85,7 @@ class Listener:
         turn = self.turn
         if turn is None:
             return
+        turn.sounds(quiet=frame.speaking and frame.probability < EXIT and self._gate.may_anticipate(turn))
         if not frame.speaking and turn.quiet_since is not None:
             self._gate.quiet(turn, (frame.end - turn.quiet_since) / RATE * 1000)
         elif not turn.over_agent and turn.seconds > self._call.agent.patience.max_turn_seconds:
@@ -157,8 +158,8 @@ class Listener:
                 self.tell_words(turn, committed)
                 if turn.seconds > _NOISE_TURN_SECONDS and not words(committed + partial.tentative):
                     self._dismiss_noise(turn)
-                elif self._call.stages.speculate and committed:
-                    self._call.start(self._drafting.prefill(committed))
+                elif self._call.stages.speculate and turn.attempt is None and not turn.falling_quiet:
+                    self._call.start(self._drafting.prefill(committed + partial.tentative))
 
     def tell_words(self, turn: Turn, text: str) -> None:
         """Send the peer the committed words that it does not have yet."""

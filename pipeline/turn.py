@@ -14,6 +14,9 @@ from pipeline.stages import Listening
 from pipeline.timeline import Timeline
 from pipeline.workers import CancelToken
 
+_LEAST_STEP_SECONDS = 0.1
+"""New audio that a recognition pass needs at least, however quiet the caller falls."""
+
 PREROLL_SECONDS = 0.3
 """Audio before the detected onset that belongs to the turn: voice activity is confirmed late."""
 
@@ -77,6 +80,7 @@ class Turn:
         self.step_token = CancelToken()
         self.fed = 0
         self.stepped = 0
+        self.falling_quiet = False
         self._changed = asyncio.Event()
 
     @property
@@ -97,14 +101,30 @@ class Turn:
             await self._changed.wait()
         self.stepped = self.fed
 
+    def sounds(self, quiet: bool) -> None:
+        """The last frame was or was not quiet; one more quiet one will confirm it.
+
+        A step that begins now hears all that was said, and the final recognition finds it done.
+        """
+        self.falling_quiet = quiet
+        if quiet:
+            self._changed.set()
+
     def _step_is_due(self, seconds: float) -> bool:
-        if self.attempt is not None or self.fed - self.stepped < seconds * RATE:
+        new = (self.fed - self.stepped) / RATE
+        if self.attempt is not None or new < _LEAST_STEP_SECONDS:
             return False
-        return self.over_agent or (self.utterance is not None and self.utterance.due)
+        if self.falling_quiet:
+            return True
+        return new >= seconds and (self.over_agent or (self.utterance is not None and self.utterance.due))
 
     def begin_attempt(self) -> Attempt:
-        """The caller went quiet: no more steps; the attempt of this revision begins."""
-        self.step_token.cancel()
+        """The caller went quiet: no more steps; the attempt of this revision begins.
+
+        A running step goes on if it hears the speech to its end.
+        """
+        if self.quiet_since is None or self.start + self.stepped < self.quiet_since:
+            self.step_token.cancel()
         self.attempt = Attempt(self.revision)
         return self.attempt
 
