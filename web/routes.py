@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from email.utils import formatdate
@@ -13,6 +14,8 @@ from urllib.parse import urlsplit
 from websockets.asyncio.server import ServerConnection
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
+
+log = logging.getLogger("rejoinder.web")
 
 PageHandler = Callable[[Request], Awaitable[Response]]
 WebhookHandler = Callable[[Request, bytes], Awaitable[Response]]
@@ -108,6 +111,8 @@ class Routes:
         elif (page := self._pages.get(path)) is not None:
             response = await page(request)
         else:
+            if upgrade:
+                log.warning("a socket was asked for at %s, where there is none", path)
             return respond_text(f"there is nothing at {path}", status=HTTPStatus.NOT_FOUND)
         if request.method == "HEAD":
             response.body = b""

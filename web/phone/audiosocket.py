@@ -109,6 +109,7 @@ class AudioSocketLine:
         self._send_timeout = send_timeout
         self._player = Player()
         self._inbox: asyncio.Queue[Message | None] = asyncio.Queue(maxsize=500)
+        self.fault = ""
         self._gone = False
 
     async def run(self, serve: PhoneFrontEnd) -> None:
@@ -195,7 +196,8 @@ class AudioSocketLine:
         except (TimeoutError, ConnectionError) as error:
             self._gone = True
             self._writer.transport.abort()
-            raise PeerGone(f"the connection is lost: {error or 'nothing was read from it'}") from None
+            self.fault = f"the connection is lost: {error or 'nothing was read from it'}"
+            raise PeerGone(self.fault) from None
 
 
 class AudioSocketListener:

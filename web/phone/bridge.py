@@ -114,6 +114,8 @@ class PhoneFrontEnd:
                 await asyncio.wait([tails])
         listener.log_losses()
         complaints.summarise()
+        if line.fault:
+            log.warning("call %s: %s", call.id, line.fault)
         if peer.end_reason in HANGS_UP_AFTER and not peer.hung_up:
             await self._end_the_telephone_call(line, carrier, started, call.id)
         await line.close(_CLOSE_CODES.get(peer.end_reason, 1000), peer.end_reason)

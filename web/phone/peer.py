@@ -37,7 +37,12 @@ carrier goes on with the call's document: a place for a fallback."""
 
 
 class Line(Protocol):
-    """A carrier's connection: messages in and out. Iteration ends when the other side has closed."""
+    """A carrier's connection: messages in and out. Iteration ends when the other side has closed.
+
+    `fault`: what broke the connection, empty where nothing did.
+    """
+
+    fault: str
 
     @property
     def round_trip(self) -> float:

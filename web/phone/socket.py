@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from websockets.asyncio.connection import Connection
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
 
 from pipeline.events import PeerGone
 from web.phone.wire import Message
@@ -16,6 +16,7 @@ class WebSocketLine:
     """`send_timeout`: seconds that the other side may take to accept a message; then it is cut off."""
 
     def __init__(self, connection: Connection, *, send_timeout: float = 5.0) -> None:
+        self.fault = ""
         self._connection = connection
         self._send_timeout = send_timeout
 
@@ -26,21 +27,22 @@ class WebSocketLine:
 
     async def messages(self) -> AsyncIterator[Message]:
         try:
-            await (
-                self._connection.ping()
-            )  # without waiting: its answer is the first measure of the round trip
+            await self._connection.ping()  # its answer is the first measure of the round trip
             async for message in self._connection:
                 yield message
-        except ConnectionClosed:
+        except ConnectionClosedOK:
             return
+        except ConnectionClosed as closed:
+            self.fault = self.fault or f"the connection broke: {closed}"
 
     async def send(self, message: Message) -> None:
         try:
             async with asyncio.timeout(self._send_timeout):
                 await self._connection.send(message)
         except TimeoutError:
+            self.fault = f"the carrier took no message for {self._send_timeout:g} s"
             self._connection.transport.abort()
-            raise PeerGone(f"the carrier took no message for {self._send_timeout:g} s") from None
+            raise PeerGone(self.fault) from None
         except ConnectionClosed as closed:
             raise PeerGone(str(closed)) from None
 

@@ -191,13 +191,16 @@ def test_an_agent_that_may_not_be_interrupted_goes_on() -> None:
     assert scene.phone.clears == 0
 
 
-def test_a_carrier_that_stops_reading_is_given_up_after_the_send_timeout() -> None:
+def test_a_carrier_that_stops_reading_is_given_up_after_the_send_timeout(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     scene = PhoneScene(
         agent=Agent(name="test", persona="Be brief.", greeting=LONG * 4, silence=QUIET), seconds=60.0
     )
     scene.actions = [(1.0, lambda scene: scene.phone.stop_reading())]
     run(scene.play())
     assert 5.0 < scene.served_until < 15.0
+    assert f"call {scene.call.id}: nothing was read for 5 s" in caplog.text
 
 
 def test_a_stream_that_never_starts_is_closed() -> None:

@@ -54,6 +54,7 @@ class MemoryLine:
     """
 
     def __init__(self, *, send_timeout: float = 5.0, round_trip: float = 0.0) -> None:
+        self.fault = ""
         self.round_trip = round_trip
         self.to_bridge: asyncio.Queue[Message | None] = asyncio.Queue(_UNREAD)
         self.to_carrier: asyncio.Queue[Message | None] = asyncio.Queue(_UNREAD)
@@ -74,7 +75,8 @@ class MemoryLine:
                 await self.to_carrier.put(message)
         except TimeoutError:
             self.closed = True
-            raise PeerGone(f"nothing was read for {self._send_timeout:g} s") from None
+            self.fault = f"nothing was read for {self._send_timeout:g} s"
+            raise PeerGone(self.fault) from None
 
     async def close(self, code: int, reason: str) -> None:
         if self.close_code is None:
