@@ -17,7 +17,7 @@ from tts.coqui_models import CoquiModel, XttsModel, load_model
 from tts.estimate import timed
 from tts.loudness import amplify, gain_for
 from tts.pauses import CLAUSE_MARKS, SENTENCE_MARKS, gap_after
-from tts.segmented import latin_only
+from tts.scripts import in_latin, in_other_scripts
 from tts.silence import Piece, join
 from tts.speakable import speakable
 from tts.voice import Cancelled, Samples, VoiceChunk
@@ -66,11 +66,14 @@ class CoquiVoice:
         """Nothing: loading has already said something to learn the voice's loudness."""
 
     def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
-        """See `Voice.synthesise`. Word timings are estimates, since the networks give none."""
+        """See `Voice.synthesise`. Word timings are estimates, since the networks give none; words in other
+        scripts are left out and logged."""
         spoken = speakable(text, pronunciations=self._pronunciations, language=self._language)
         if not spoken.spans:
             return iter(())
-        parts = list(parts_of(latin_only(spoken.text), self.model.longest_text))
+        if unsaid := in_other_scripts(spoken.text):
+            log.info("%s has no sounds for %d words: %.100s", self.name, len(unsaid), " ".join(unsaid))
+        parts = list(parts_of(in_latin(spoken.text), self.model.longest_text))
         pieces = (
             Piece(self._chunks(part), gap_after(part if index + 1 < len(parts) else text))
             for index, part in enumerate(parts)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,6 +12,7 @@ import numpy.typing as npt
 
 from tts.loudness import amplify
 from tts.pauses import gap_after
+from tts.scripts import in_latin
 from tts.segment import Segment
 from tts.silence import Piece, join
 from tts.speakable import Spoken, speakable
@@ -72,7 +71,7 @@ class SegmentedVoice:
     def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
         """See `Voice.synthesise`. Words that the voice has no sounds for are left out and logged."""
         spoken = speakable(text, pronunciations=self._pronunciations, language=self._language)
-        segments = self.phonemes.segments(latin_only(spoken.text))
+        segments = self.phonemes.segments(in_latin(spoken.text))
         self._log_unsaid(spoken, segments)
         return join(self._pieces(text, spoken, segments), self.sample_rate, cancelled)
 
@@ -100,12 +99,3 @@ class SegmentedVoice:
         ]
         if unsaid:
             log.info("%s has no sounds for %d words: %.100s", self.name, len(unsaid), " ".join(unsaid))
-
-
-def latin_only(text: str) -> str:
-    """`text` with blanks for words in other scripts, of which these voices would make babble."""
-    return re.sub(r"\S+", lambda word: word[0] if _is_latin(word[0]) else re.sub(r"\w", " ", word[0]), text)
-
-
-def _is_latin(word: str) -> bool:
-    return all(c.isascii() or unicodedata.name(c, "").startswith("LATIN") for c in word if c.isalpha())

@@ -136,6 +136,15 @@ def test_xtts_speaks_other_languages(folders: dict[str, Path]) -> None:
     assert len(audio_of(voice, "Cuesta 3 euros.")) > voice.sample_rate / 2
 
 
+def test_words_in_other_scripts_are_left_out_and_logged(
+    vits: CoquiVoice, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="tts"):
+        assert list(vits.synthesise("Привет, 你好!", cancelled=lambda: False)) == []
+        np.testing.assert_array_equal(audio_of(vits, "Hello 你好 you."), audio_of(vits, "Hello you."))
+    assert "coqui:vits has no sounds for 2 words: Привет, 你好!" in caplog.text
+
+
 def test_weights_that_do_not_fit_are_refused(folders: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(CoquiError, match=r"config\.json and model\.pth or"):
         load_voice(f"coqui:{tmp_path}")
