@@ -8,9 +8,11 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
+from num2words import num2words
 
 from asr.recogniser import Recogniser
 from bench.caller import RATE, Caller, with_call
@@ -22,12 +24,16 @@ from pipeline.events import Audio, ClearPlayback, PausePlayback, ReplyAudio, Rep
 from pipeline.service import Service
 
 INTERRUPTIONS = (
-    "No, wait, I have another question.",
     "Sorry, when do you close on Friday?",
-    "Stop, how much is a cleaning?",
-    "Actually, where are you located?",
+    "No, wait, where are you located?",
+    "Actually, what are your opening hours on Saturday?",
+    "Stop, what happens if I cancel too late?",
 )
-BACKCHANNELS = ("Uh-huh.", "Right.", "Okay.", "Yeah.", "I see.")
+"""Each gets an answer that is long enough to be interrupted by the next."""
+
+BACKCHANNELS = ("Uh-huh.", "Right.", "Okay.", "Yeah.", "I see.", "Mm-hm.", "Sure.")
+
+INTERRUPTIONS_A_CALL = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,73 +46,90 @@ class Interruption:
 
 
 async def measure(service: Service, questions: Sequence[Audio], *, quick: bool) -> dict[str, Any]:
-    """Interrupt the answers to questions, then only murmur over them."""
+    """Interrupt answers, each by the question that is answered next, then only murmur over them."""
     rng = random.Random(1)
     voice = caller_voice(SPEAKERS[0])
     words = [speak(voice, text) for text in INTERRUPTIONS]
     murmurs = [speak(voice, text) for text in BACKCHANNELS]
-    interruptions = await _interrupt(service, questions, words, rng, 5 if quick else 50)
+    interruptions: list[Interruption] = []
+    for _ in range(1 if quick else 5):
+        interruptions += await _interrupt(service, words, rng, 5 if quick else INTERRUPTIONS_A_CALL)
     times = 5 if quick else 20
-    stopped = await _murmur(service, questions, murmurs, rng, times)
+    stopped, unnoticed = await _murmur(service, questions, murmurs, rng, times)
     exact = [i for i in interruptions if abs(i.words_off) <= 1]
     return {
         "interruptions": len(interruptions),
         "barge_in_p50_ms": percentile([i.quiet_ms for i in interruptions], 50),
         "barge_in_p95_ms": percentile([i.quiet_ms for i in interruptions], 95),
         "heard_text_within_a_word": round(len(exact) / len(interruptions), 3),
+        "heard_text_words_off": sorted(i.words_off for i in interruptions),
         "backchannels": times,
-        "backchannels_that_stopped": stopped,
+        "backchannels_that_stopped": len(stopped),
+        "backchannels_that_stopped_heard_as": stopped,
+        "backchannels_unnoticed": unnoticed,
     }
 
 
 async def _interrupt(
-    service: Service, questions: Sequence[Audio], words: list[Audio], rng: random.Random, times: int
+    service: Service, words: list[Audio], rng: random.Random, times: int
 ) -> list[Interruption]:
+    """One call. An answer that ends before its interruption is heard does not count; one more is tried."""
     caller = Caller()
     call = service.call(caller, origin="bench")
     recogniser = service.stages.recogniser
     assert isinstance(recogniser, Recogniser)
-    results: list[Interruption] = []
+    cut: list[tuple[float, ReplyDone]] = []
 
     async def talk() -> None:
         await caller.greeting_over()
-        for number in range(times):
-            await _answer_begins(call, caller, questions[number % len(questions)])
-            await asyncio.sleep(rng.uniform(0.5, 1.4))
-            caller.say(words[number % len(words)])
-            spoke = asyncio.get_running_loop().time() + _lead_of_silence(words[number % len(words)])
+        caller.say(words[-1])
+        for number in range(2 * times):
+            await caller.wait_for(ReplyAudio)
+            await asyncio.sleep(rng.uniform(0.5, 1.6))
+            said = words[number % len(words)]
+            spoke = asyncio.get_running_loop().time() + _lead_of_silence(said)
+            caller.say(said)
             done = await caller.wait_for(ReplyDone)
             if done.status == "interrupted":
-                quiet = _first_since(caller, spoke)
-                truth = _recognise(recogniser, _played(caller, done.reply_id, quiet))
-                off = len(_words(done.heard)) - len(_words(truth))
-                results.append(Interruption((quiet - spoke) * 1000, off))
-                await caller.wait_for(TurnLogged, lambda event: event.record["status"] != "interrupted")
+                cut.append((spoke, done))
+            if len(cut) == times:
+                return
 
     await with_call(call, caller, talk)
+    results = []
+    for spoke, done in cut:
+        quiet = _first_since(caller, spoke)
+        truth = await asyncio.to_thread(_recognise, recogniser, _played(caller, done.reply_id, quiet))
+        results.append(Interruption((quiet - spoke) * 1000, words_off(done.text, done.heard, truth)))
     return results
 
 
 async def _murmur(
     service: Service, questions: Sequence[Audio], murmurs: list[Audio], rng: random.Random, times: int
-) -> int:
+) -> tuple[list[str], int]:
+    """(what those that stopped the agent were heard as, how many did not even make it pause)."""
     caller = Caller()
     call = service.call(caller, origin="bench")
-    stopped = 0
+    stopped: list[str] = []
+    unnoticed = 0
 
     async def talk() -> None:
-        nonlocal stopped
+        nonlocal unnoticed
         await caller.greeting_over()
         for number in range(times):
             await _answer_begins(call, caller, questions[number % len(questions)])
             await asyncio.sleep(rng.uniform(0.3, 0.9))
             caller.say(murmurs[number % len(murmurs)])
             logged = await caller.wait_for(TurnLogged)
-            stopped += logged.record["status"] == "interrupted"
+            if logged.record["status"] == "interrupted":
+                after = await caller.wait_for(TurnLogged)
+                stopped.append(f"{BACKCHANNELS[number % len(murmurs)]} -> {after.record['caller_text']}")
+            elif not logged.record["extra"]["false_interruptions"]:
+                unnoticed += 1
             await asyncio.sleep(1.0)
 
     await with_call(call, caller, talk)
-    return stopped
+    return stopped, unnoticed
 
 
 async def _answer_begins(call: Call, caller: Caller, question: Audio) -> None:
@@ -141,5 +164,17 @@ def _recognise(recogniser: Recogniser, audio: Audio) -> str:
     return utterance.finish(lambda: False).text
 
 
+def words_off(reply: str, heard: str, truth: str) -> int:
+    """By how many words of the reply `heard` goes further than `truth`, a transcript of what was played.
+
+    The transcript's last word that is in the reply, in order, is where playing stopped.
+    """
+    said = SequenceMatcher(None, _words(reply), _words(truth), autojunk=False).get_matching_blocks()
+    return len(_words(heard)) - max((block.a + block.size for block in said if block.size), default=0)
+
+
 def _words(text: str) -> list[str]:
-    return re.findall(r"[a-z0-9']+", text.lower())
+    """Lower case, without punctuation, numbers and dollars as they are said."""
+    text = re.sub(r"\$(\d+)", r"\1 dollars", text.lower())
+    text = re.sub(r"\d+", lambda number: num2words(int(number[0])), text)
+    return re.findall(r"[a-z']+", text)

@@ -61,6 +61,10 @@ BACKCHANNELS = frozenset(
 }
 """Said to keep the other one talking; they stop nobody."""
 
+_WORDS_SO_FAR = 2
+"""Real words that stop the agent while the caller is still speaking. One alone may be the misheard beginning
+of a listening noise; the agent is silent meanwhile, so waiting for the next costs nobody anything."""
+
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*", re.UNICODE)
 
 
@@ -111,6 +115,7 @@ def judge(
         return "stop" if words(text) or not final else "resume"
     if is_backchannel(text) or is_echo(text, agent_says, final=final):
         return "resume" if final else "wait"
-    if len(words(text)) >= policy.words:
+    needed = policy.words if final else max(policy.words, _WORDS_SO_FAR)
+    if len(words(text)) >= needed:
         return "stop"
     return "resume" if final else "wait"

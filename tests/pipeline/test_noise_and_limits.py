@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from pipeline.agent import Agent, Patience, Silence
@@ -10,6 +11,7 @@ from pipeline.conversation import Dialogue
 from pipeline.events import (
     CallEnded,
     PausePlayback,
+    PeerGone,
     ReplyDone,
     ReplyStarted,
     SpeechDismissed,
@@ -17,7 +19,9 @@ from pipeline.events import (
     SpeechStopped,
     TranscriptDone,
 )
-from tests.pipeline.fakes import QUIET, RATE, Scene
+from pipeline.microphone import Microphone
+from pipeline.outbox import Outbox
+from tests.pipeline.fakes import QUIET, RATE, RecordingPeer, Scene
 from tests.virtual_time import run
 
 QUESTION = [(" What", 1.2), (" time", 1.5), (" is", 1.7), (" it?", 2.0)]
@@ -127,6 +131,26 @@ def test_memory_of_the_callers_audio_stays_bounded() -> None:
     run(scene.play())
     assert len(sizes) == 3
     assert max(sizes) <= 10.2 * RATE
+
+
+def test_a_machine_that_is_behind_keeps_a_bounded_backlog_and_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    microphone = Microphone(lambda: 0.0)
+    for _ in range(200):
+        microphone.hear(np.zeros(RATE // 10, np.float32))
+    assert microphone.dropped_seconds == pytest.approx(10.0)
+    assert "listening is behind" in caplog.text
+    assert run(microphone.next()).size == 10 * RATE
+
+
+def test_a_peer_that_reads_nothing_is_given_up_before_memory_is() -> None:
+    outbox = Outbox(RecordingPeer(), sent=lambda event: None)
+    event = TranscriptDone(1, 1, "words")
+    for _ in range(2000):
+        outbox.put(event)
+    with pytest.raises(PeerGone, match="2000 events unread"):
+        outbox.put(event)
 
 
 # ---- what the peer says it had played, after the fact

@@ -1,0 +1,78 @@
+"""What stops when a reply is not wanted any more or a stage breaks, whenever it happens; in virtual time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from pipeline.call import Call
+from pipeline.events import CallEnded, CallFailed, ReplyAudio, ReplyDone, ReplyStarted, ReplyText
+from tests.pipeline.fakes import Parrot, Scene
+from tests.pipeline.test_schedules import scene_of
+from tests.virtual_time import run
+
+STORY = "Once there was a king. He had a fool. The fool had a dog. The dog had fleas. The fleas had fun."
+
+
+def test_an_interruption_stops_generation_synthesis_and_audio() -> None:
+    language = Parrot(lambda text: STORY)
+    scene = Scene(
+        speech=[(1.0, 2.0), (3.2, 4.2)],
+        words=[(" Tell", 1.4), (" me.", 2.0), (" No,", 3.5), (" stop", 3.8), (" it.", 4.2)],
+        language=language,
+        stage_seconds={"llm": 0.25},
+        seconds=5.0,
+    )
+    run(scene.play())
+    first = scene.records[0]
+    assert first.status == "interrupted"
+    assert len(first.reply_text) < len(STORY), "generation stopped"
+    assert "The fleas had fun." not in scene.voice.said
+    events = [event for _, event in scene.peer.events]
+    at, done = next((at, event) for at, event in enumerate(events) if isinstance(event, ReplyDone))
+    later = [event for event in events[at:] if isinstance(event, ReplyAudio | ReplyText)]
+    assert all(event.reply_id != done.reply_id for event in later)
+
+
+def breaking(seed: int) -> Scene:
+    """A random schedule in which one stage breaks at a random time, for good."""
+    scene = scene_of(seed)
+    rng = random.Random(seed)
+    broken: list[Callable[[Call], None]] = [
+        lambda call: setattr(scene.language, "failing", RuntimeError("broken")),
+        lambda call: setattr(scene.voice, "failing", RuntimeError("broken")),
+        lambda call: setattr(scene.recogniser, "failing", RuntimeError("broken")),
+    ]
+    scene.actions.append((rng.uniform(0.1, scene.seconds), rng.choice(broken)))
+    return scene
+
+
+@pytest.mark.timeout(60)
+def test_a_stage_that_breaks_at_any_time_is_named_and_leaves_nothing_running() -> None:
+    failed = 0
+    for seed in range(200):
+        scene = breaking(seed)
+        try:
+            run(scene.play())
+            failed += check(scene)
+        except BaseException as error:
+            error.add_note(f"schedule {seed}")
+            raise
+    assert failed > 50, "most schedules came to use what was broken"
+
+
+def check(scene: Scene) -> bool:
+    """Every reply that began ended, once; a failure is told; the call's last event is its end."""
+    events = [event for _, event in scene.peer.events]
+    begun = [event.reply_id for event in scene.peer.of(ReplyStarted)]
+    assert [event.reply_id for event in scene.peer.of(ReplyDone)] == begun
+    assert isinstance(events[-1], CallEnded)
+    assert len(scene.peer.of(CallEnded)) == 1
+    assert scene.language.open_conversations == 0
+    failures = scene.peer.of(CallFailed)
+    assert {failure.message for failure in failures} <= {"broken"}
+    if events[-1].reason == "error":
+        assert failures
+    return bool(failures)
