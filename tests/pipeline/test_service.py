@@ -51,5 +51,18 @@ def test_an_agents_fixed_phrases_are_ready_before_the_first_call(
         list(voice.synthesise("Something else.", cancelled=lambda: False))
 
 
+def test_an_agents_pronunciations_reach_its_voice(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('persona = "Be kind."\n[voice]\npronunciations = { Nguyen = "Win" }')
+    settings = load({"agent": "mine", "agents_dir": tmp_path})
+    voices = _load_voices(settings, _load_agents(settings))
+    mine, other = (
+        list(voices[name].synthesise("Ask Nguyen.", cancelled=lambda: False))
+        for name in ("mine", "receptionist")
+    )
+    spelled = list(HibariVoice().synthesise("Ask Win.", cancelled=lambda: False))
+    assert [chunk.samples.tolist() for chunk in mine] == [chunk.samples.tolist() for chunk in spelled]
+    assert sum(len(chunk.samples) for chunk in other) != sum(len(chunk.samples) for chunk in mine)
+
+
 def _refuse(*_: object, **__: object) -> None:
     raise AssertionError("not prepared")
