@@ -165,7 +165,7 @@ def interruption(played_ms: float, at: float = 4.0) -> Scene:
 
     scene = Scene(
         speech=[(1.0, 2.0), (3.2, 4.6)],
-        words=[*QUESTION, (" No,", 3.5), (" tomorrow.", 4.6)],
+        words=[*QUESTION, (" No,", 3.4), (" wait,", 3.6), (" tomorrow.", 4.6)],
         seconds=12.0,
         actions=[(at, report)],
     )
@@ -196,7 +196,7 @@ def test_a_truncation_makes_the_draft_anew() -> None:
     run(scene.play())
     assert agents_words(scene) == ["You said"]
     assert scene.language.drafts[-1], "the outdated reply is the draft"
-    assert scene.records[-1].reply_text == "You said No, tomorrow. Is there more?"
+    assert scene.records[-1].reply_text == "You said No, wait, tomorrow. Is there more?"
 
 
 def test_a_truncation_of_an_older_reply_changes_nothing() -> None:
