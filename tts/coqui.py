@@ -59,7 +59,7 @@ class CoquiVoice:
         self.sample_rate = self.model.sample_rate
         self._language = language
         self._pronunciations = pronunciations
-        self._gain = 1.0
+        self._gain = 1.0  # for what is said to find it out
         self._gain = gain_for(self._calibration())
 
     def warm_up(self) -> None:

@@ -129,14 +129,14 @@ class VitsModel:
         self._latents = _kept_latents(torch)
         model.waveform_decoder = self._latents
         self._lock = Lock()
-        self._context = -1
+        self._context: int | None = None  # not known before there is something to decode
 
     def say(self, text: str) -> Iterator[Samples]:
         latents, condition = self._encode(text)
         if latents is None:
             return
         frames = latents.shape[2]
-        if self._context < 0:
+        if self._context is None:
             self._context = reach(lambda window: self._decode(window, condition), latents.shape[1])
         for begin, end in ramped(frames):
             first, last = with_context(begin, end, self._context, frames)
