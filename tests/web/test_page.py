@@ -47,6 +47,7 @@ async def log(call: ScriptedCall, turn: int, text: str, *, interrupted: bool, **
         "revision": 1,
         "caller_text": text,
         "marks": {"speech_end": 0.0, **marks},
+        "draft_fate": "whole",
         "durations": {"voice_to_voice": marks["audio_sent"]},
         "interrupted": interrupted,
     }
@@ -80,6 +81,9 @@ async def test_a_call_is_heard_shown_played_and_timed(microphone: Path) -> None:
         assert float(await page.evaluate("document.getElementById('playback').dataset.peak")) > 0.2
         label = await page.evaluate("document.getElementById('waterfall').ariaLabel")
         assert label.startswith("Answered after 650 ms. End of turn: 600 ms")
+        assert "The draft was the answer." in await page.evaluate(
+            "document.getElementById('caption').innerText"
+        )
         assert "650 ms" in await page.evaluate("document.getElementById('history').innerText")
 
         await press(page, "call")

@@ -173,7 +173,7 @@ function onPlayed({ item, heardMs, totalMs, bufferedMs, rms, peak, drained }) {
 
 function showTurn(record) {
   $("waterfall-title").textContent = title(record.turn, record.revision);
-  waterfall.show(record.marks);
+  waterfall.show(record.marks, undefined, record.draft_fate);
 }
 
 function title(number, revision) {

@@ -8,10 +8,23 @@ const SHORTEST_AXIS = 800;
 
 const EXPLANATION = "Where every millisecond goes, from your last sound to the agent's first.";
 
+// What became of what had been drafted; nothing to say of a turn that runs.
+const FATES = {
+  whole: "The draft was the answer.",
+  part: "The answer kept the beginning of a draft.",
+  wasted: "Its draft was thrown away.",
+  none: "Nothing was drafted ahead.",
+};
+
 // How much of the making of the answer was over when the turn was decided to be over.
 function ahead({ commit, soft_end: began, tts_first_audio: ready }) {
   const done = Math.min(commit, ready) - began;
   return done > 0 ? `${milliseconds(done)} of the work was done before the turn was over.` : EXPLANATION;
+}
+
+function inWords(marks, now, fate) {
+  if (Number.isFinite(marks.audio_sent)) return [ahead(marks), FATES[fate]].filter(Boolean).join(" ");
+  return now === undefined || "commit" in marks ? EXPLANATION : "Drafting behind the gate …";
 }
 
 export class Waterfall {
@@ -25,8 +38,9 @@ export class Waterfall {
     this.show({});
   }
 
-  // `marks`: name to milliseconds. `now`: the running turn's time, undefined for a turn that is over.
-  show(marks, now) {
+  // `marks`: name to milliseconds. `now`: the running turn's time, undefined for a turn that is over, which has
+  // a draft's `fate`.
+  show(marks, now, fate) {
     const known = { ...marks };
     if (Object.keys(known).length > 0) known.speech_end ??= 0;
     const ends = STAGES.map(({ to }) => known[to]).filter(Number.isFinite);
@@ -39,7 +53,7 @@ export class Waterfall {
       line.hidden = !Number.isFinite(known[mark]);
       if (!line.hidden) line.style.setProperty("--at", this.scale(known[mark]));
     }
-    this.describe(known, now);
+    this.describe(known, now, fate);
   }
 
   paintRow(row, { from, to }, marks, now) {
@@ -73,12 +87,12 @@ export class Waterfall {
     this.axis.firstChild.replaceChildren(...ticks);
   }
 
-  describe(marks, now) {
+  describe(marks, now, fate) {
     const answered = Number.isFinite(marks.audio_sent);
     this.headline.classList.toggle("live", now !== undefined && !answered);
     if (answered) this.headline.textContent = milliseconds(marks.audio_sent);
     else this.headline.textContent = now === undefined ? "" : milliseconds(now);
-    this.say(answered ? ahead(marks) : now === undefined || "commit" in marks ? EXPLANATION : "Drafting behind the gate …");
+    this.say(inWords(marks, now, fate));
     const stages = STAGES.filter(({ from, to }) => Number.isFinite(marks[from]) && Number.isFinite(marks[to]));
     const parts = stages.map(({ label, from, to }) => `${label}: ${milliseconds(marks[to] - marks[from])}`);
     const total = answered ? `Answered after ${milliseconds(marks.audio_sent)}. ` : "";
