@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from asr.recogniser import Recogniser
-from bench import phone_calls, phone_speech
+from bench import phone_calls, phone_noise, phone_speech
 from bench.barge_in import INTERRUPTIONS
 from bench.questions import QUESTIONS, SPEAKERS, caller_voice, speak
 from bench.report import machine, show
@@ -59,6 +59,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
         **phone_speech.recognition(recogniser, quick=quick),
         **phone_speech.intelligibility(recogniser, voice, quick=quick),
         **phone_calls.interruptions(question, callers, quick=quick),
+        **phone_noise.false_onsets(quick=quick),
         **phone_calls.false_interruptions(quick=quick),
         **phone_calls.long_call(quick=quick),
     }
