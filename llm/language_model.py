@@ -100,11 +100,13 @@ class LanguageModel:
         cache: Path | None = None,
         clock: Callable[[], float] = time.perf_counter,
         verification: Verification = "coupled",
+        progress: Callable[[str], None] = lambda message: None,
     ) -> Self:
         """Load a GGUF file or a Hugging Face folder. Converted files go to `cache`.
 
         `draft_model` is a smaller model of the same vocabulary; `heads` what `open_draft_heads` takes, empty
-        for none. Raises `CheckpointError`, `TokenizerError`, `IncompatibleVocabulary` or `HeadsError`, each
+        for none. `progress` is told in sentences what is built or packed for the first time. Raises
+        `CheckpointError`, `TokenizerError`, `IncompatibleVocabulary` or `HeadsError`, each
         saying what to do.
         """
         from llm.targets.load import load_target
@@ -113,8 +115,8 @@ class LanguageModel:
         small: Target | None = None
         if draft_model is not None:
             check_vocabularies(tokenizer, Tokenizer.load(draft_model, cache))
-            small = load_target(draft_model, threads=threads, context=context, cache=cache)
-        target = load_target(path, threads=threads, context=context, cache=cache)
+            small = load_target(draft_model, threads=threads, context=context, cache=cache, progress=progress)
+        target = load_target(path, threads=threads, context=context, cache=cache, progress=progress)
         return cls(
             target,
             tokenizer,

@@ -70,6 +70,12 @@ class Settings(BaseSettings):
     )
     llm_api_key: SecretStr | None = Field(default=None, description="the key of that server")
     draft_model: str = Field(default="", description="a smaller language model that drafts; empty: none")
+    draft_heads: str = Field(
+        default="",
+        description="what drafts from inside the language model: a folder that `rejoinder llm train-heads` "
+        "wrote, published Medusa heads or an EAGLE head, mtp (the checkpoint's own prediction layer), or "
+        "early-exit:LAYERS; empty: none",
+    )
     speculate: bool = Field(
         default=True,
         description="true or false; draft the answer before it is decided that the turn is over",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from llm.explain import Explanation
@@ -19,14 +20,19 @@ def is_remote(settings: Settings) -> bool:
     return is_url(settings.llm)
 
 
-def load_language(settings: Settings) -> LanguageStage:
-    """The embedded model, or the client of the server that `llm` names. Warmed up; raises as `llm` does."""
+def load_language(
+    settings: Settings, progress: Callable[[str], None] = lambda message: None
+) -> LanguageStage:
+    """The embedded model, or the client of the server that `llm` names. Warmed up; raises as `llm` does.
+
+    `progress` is told in sentences what is built or packed for the first time.
+    """
     if is_remote(settings):
         key = settings.llm_api_key.get_secret_value() if settings.llm_api_key is not None else None
         server = RemoteLanguageModel(settings.llm, settings.llm_remote_model, api_key=key)
         server.warm_up()
         return server
-    return _load_embedded(settings)
+    return load_embedded(settings, progress)
 
 
 def explain(
@@ -40,22 +46,27 @@ def explain(
         Message("user", prompt),
     ]
     sampling = Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed)
-    return explain_reply(_load_embedded(settings), messages, sampling)
+    return explain_reply(load_embedded(settings), messages, sampling)
 
 
-def _load_embedded(settings: Settings) -> LanguageModel:
+def load_embedded(
+    settings: Settings, progress: Callable[[str], None] = lambda message: None
+) -> LanguageModel:
+    """The embedded model, warmed up. Raises as `LanguageModel.load`."""
     model = LanguageModel.load(
-        _place(settings.llm),
+        place(settings.llm),
         threads=settings.llm_threads,
         context=settings.llm_context,
-        draft_model=_place(settings.draft_model) if settings.draft_model else None,
+        draft_model=place(settings.draft_model) if settings.draft_model else None,
+        heads=settings.draft_heads,
         cache=catalogue.converted(),
+        progress=progress,
     )
     model.warm_up()
     return model
 
 
-def _place(model: str) -> Path:
+def place(model: str) -> Path:
     """A file or folder as it is, or an artifact of the catalogue by its name."""
     path = Path(model).expanduser()
     return path if path.exists() else catalogue.path(model)

@@ -1,7 +1,9 @@
-"""What must be on this machine before the first call: the models that the settings name, and the kernel."""
+"""What must be on this machine before the first call: the models that the settings name, the kernel, and the
+language models in its layout."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from pipeline import catalogue
@@ -33,6 +35,28 @@ def build_kernel(progress: Callable[[str], None]) -> str:
     except CompilerMissing as error:
         return str(error)
     return ""
+
+
+def pack_models(settings: Settings, progress: Callable[[str], None]) -> list[str]:
+    """Lay the embedded language models out for the kernel, which must be built, unless that is done.
+
+    Returns the models that are laid out: the kernel may not cover them all. Raises `CheckpointError` where
+    one cannot be read.
+    """
+    from llm.checkpoints import UnsupportedCheckpoint
+    from llm.targets.cpu.build import ensure_built
+    from llm.targets.cpu.packed import open_packed
+    from pipeline.language import is_remote, place
+
+    if is_remote(settings):
+        return []
+    folder = catalogue.converted()
+    packed = []
+    for model in filter(None, (settings.llm, settings.draft_model)):
+        with contextlib.suppress(UnsupportedCheckpoint):
+            open_packed(place(model), ensure_built(cache=folder), folder=folder, progress=progress)
+            packed.append(model)
+    return packed
 
 
 def kernel_built() -> bool:

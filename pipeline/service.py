@@ -97,7 +97,7 @@ class Service:
         recogniser, end_of_turn, language, voices = await asyncio.gather(
             asyncio.to_thread(_load_recogniser, settings, default),
             asyncio.to_thread(lambda: SmartTurn(catalogue.path("smart-turn-v3.2"))),
-            asyncio.to_thread(load_language, settings),
+            asyncio.to_thread(load_language, settings, progress),
             asyncio.to_thread(_load_voices, settings, agents),
         )
         service = cls(

@@ -34,7 +34,10 @@ SUBCOMMANDS = {
         "web.commands.call", "Call as a telephone carrier would, with recordings as the caller."
     ),
     "phone": Subcommand("web.commands.phone", "What to paste at a carrier, and hands on a running call."),
-    "setup": Subcommand("web.commands.setup", "Bring the models and build the kernel; `serve` also does it."),
+    "setup": Subcommand(
+        "web.commands.setup", "Bring the models, build the kernel and pack them for it; `serve` also does it."
+    ),
+    "llm": Subcommand("web.commands.llm", "Train draft heads for a language model."),
     "models": Subcommand("web.commands.models", "List, pull and verify the models."),
     "config": Subcommand("web.commands.config", "Print every setting and where its value came from."),
     "doctor": Subcommand("web.commands.doctor", "Say what works on this machine."),

@@ -1,4 +1,4 @@
-"""`rejoinder setup`: bring the models that the settings name and build the kernel."""
+"""`rejoinder setup`: bring the models that the settings name, build the kernel, pack the models for it."""
 
 from __future__ import annotations
 
@@ -16,3 +16,11 @@ def setup(settings: Settings) -> None:
     with console.status("looking for the language model's kernel") as status:
         problem = preparation.build_kernel(status.update)
     console.print(f"[yellow]No kernel:[/] {problem}" if problem else "The language model's kernel is built.")
+    if not problem:
+        with (
+            clear_errors(*MODEL_ERRORS, ValueError),
+            console.status("looking for the packed model") as status,
+        ):
+            packed = preparation.pack_models(settings, status.update)
+        if packed:
+            console.print(f"Packed for this machine: {', '.join(packed)}.")

@@ -76,9 +76,10 @@ def open_packed(
 ) -> PackedModel:
     """Maps a checkpoint's packed form, writing it first if there is none.
 
-    Safe for several processes at once: one writes, the others wait. Raises `CheckpointError` when the
-    checkpoint cannot be read or the packed file cannot be written, `UnsupportedCheckpoint` for sizes that the
-    kernel does not cover.
+    Safe for several processes at once: one writes, the others wait. `progress` is told in a sentence how far
+    the writing is, at each whole percent, and nothing where there is nothing to write. Raises
+    `CheckpointError` when the checkpoint cannot be read or the packed file cannot be written,
+    `UnsupportedCheckpoint` for sizes that the kernel does not cover.
     """
     path = packed_path(checkpoint, kernel, folder)
     if not path.exists():
@@ -86,14 +87,16 @@ def open_packed(
             path.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(path.with_name(path.name + ".lock")):
                 if not path.exists():
-                    progress(f"packing {checkpoint.name} for this machine (once)")
-                    _write(path, read_checkpoint(checkpoint), kernel)
+                    what = f"packing {checkpoint.name} for this machine (once)"
+                    _write(
+                        path, read_checkpoint(checkpoint), kernel, lambda part: progress(f"{what}: {part}")
+                    )
         except OSError as error:
             raise CheckpointError(f"cannot write {path} ({error}); choose another cache folder") from error
     return _map(path)
 
 
-def _write(path: Path, checkpoint: Checkpoint, kernel: ModuleType) -> None:
+def _write(path: Path, checkpoint: Checkpoint, kernel: ModuleType, progress: Callable[[str], None]) -> None:
     _check_sizes(checkpoint.config)
     entries: list[dict[str, Any]] = []
     offset = 0
@@ -106,6 +109,7 @@ def _write(path: Path, checkpoint: Checkpoint, kernel: ModuleType) -> None:
     header = {"name": checkpoint.name, "config": checkpoint.config.as_dict(), "arrays": entries}
     encoded = json.dumps(header).encode()
     temporary = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    told = ""
     try:
         with temporary.open("wb") as stream:
             stream.write(_magic(kernel.LAYOUT_VERSION) + len(encoded).to_bytes(8, "little") + encoded)
@@ -113,6 +117,8 @@ def _write(path: Path, checkpoint: Checkpoint, kernel: ModuleType) -> None:
             for entry, (_, role, source) in zip(entries, _sources(checkpoint), strict=True):
                 stream.seek(start + entry["offset"])
                 stream.write(_packed_bytes(role, source, kernel).data)
+                if (part := f"{(entry['offset'] + entry['bytes']) / offset:.0%}") != told:
+                    progress(told := part)
             stream.truncate(start + offset)
             stream.flush()
             os.fsync(stream.fileno())

@@ -56,12 +56,17 @@ def write_gguf(
     vocabulary: int = 83,
     layers: int = 2,
     seed: int = 0,
+    prediction_layers: int = 0,
 ) -> Path:
-    """A random model with every matrix in one format, biases (Qwen2) or norms of heads (Qwen3) included."""
+    """A random model with every matrix in one format, biases (Qwen2) or norms of heads (Qwen3) included.
+
+    And with multi-token-prediction layers, if any, after its own.
+    """
     random = np.random.default_rng(seed)
     size = hidden // heads
     writer = GGUFWriter(path, architecture)
-    writer.add_block_count(layers)
+    writer.add_block_count(layers + prediction_layers)
+    writer.add_uint32(f"{architecture}.nextn_predict_layers", prediction_layers)
     writer.add_context_length(512)
     writer.add_embedding_length(hidden)
     writer.add_feed_forward_length(feed_forward)
@@ -79,7 +84,7 @@ def write_gguf(
 
     matrix("token_embd", vocabulary, hidden)
     vector("output_norm.weight", hidden, 1)
-    for number in range(layers):
+    for number in range(layers + prediction_layers):
         block = f"blk.{number}"
         vector(f"{block}.attn_norm.weight", hidden, 1)
         vector(f"{block}.ffn_norm.weight", hidden, 1)
@@ -97,6 +102,10 @@ def write_gguf(
         if architecture == "qwen3":
             vector(f"{block}.attn_q_norm.weight", size, 1)
             vector(f"{block}.attn_k_norm.weight", size, 1)
+        if number >= layers:
+            matrix(f"{block}.nextn.eh_proj", hidden, 2 * hidden)
+            for norm in ("enorm", "hnorm", "shared_head_norm"):
+                vector(f"{block}.nextn.{norm}.weight", hidden, 1)
     _finish(writer)
     return path
 

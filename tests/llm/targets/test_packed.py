@@ -29,7 +29,10 @@ def test_is_written_once_and_needs_the_checkpoint_only_for_its_name(
     packed = packed_path(path, kernel, tmp_path / "cache")
     written = packed.stat().st_mtime_ns
     open_packed(path, kernel, folder=tmp_path / "cache", progress=told.append)
-    assert len(told) == 1
+    assert told[0].startswith("packing tiny.gguf for this machine (once): ")
+    shares = [int(message.rpartition(" ")[2].rstrip("%")) for message in told]
+    assert shares == sorted(set(shares))
+    assert shares[-1] == 100
     assert packed.stat().st_mtime_ns == written
     assert [file.name for file in packed.parent.iterdir() if "partial" in file.name] == []
 

@@ -1,0 +1,97 @@
+"""Training of draft heads for the embedded language model: read, train, keep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from llm.checkpoints import read_checkpoint
+from llm.drafters.draft_heads import Kind, save_heads
+from llm.drafters.heads import HeadsError, MedusaHeads
+from llm.language_model import LanguageModel, Sampling
+from llm.training.eagle import EagleTrainee, new_eagle
+from llm.training.food import Text, corpus_texts, head_matrix, lessons, own_replies
+from llm.training.loop import train
+from llm.training.medusa import MedusaTrainee
+from pipeline.agent import choose_agent
+from pipeline.config import Settings
+from pipeline.language import load_embedded, place
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is."""
+
+__all__ = ["Kind", "Progress", "train_heads"]
+
+LEARNING_RATES: dict[Kind, float] = {"medusa": 1e-3, "eagle": 3e-4}
+MEDUSA_HEADS = 4
+
+
+def train_heads(
+    settings: Settings,
+    kind: Kind,
+    out: Path,
+    *,
+    corpus: Path | None = None,
+    prompts: Path | None = None,
+    max_tokens: int = 96,
+    steps: int,
+    learning_rate: float | None = None,
+    seed: int = 0,
+    progress: Progress = lambda what, done, total: None,
+) -> dict[str, Any]:
+    """Train heads for `settings.llm` and write them to the folder `out`, whole or not at all.
+
+    On a text file `corpus`, or on the model's own replies to the lines of `prompts`, given as the settings'
+    agent would give them. Returns what was done, with the share of right guesses on held-out texts before and
+    after. Raises `HeadsError`, `OSError`, or what loading the model raises.
+    """
+    started = time.monotonic()
+    path = place(settings.llm)
+    model = load_embedded(settings.model_copy(update={"draft_model": "", "draft_heads": ""}))
+    if corpus is not None:
+        texts = corpus_texts(corpus.read_text(encoding="utf-8"), model.tokenizer)
+    else:
+        texts = _replies(model, settings, _lines(prompts), max_tokens, progress)
+    food = lessons(model.target, texts, lambda done: progress("reading the texts", done, len(texts)))
+    head = head_matrix(model.target)
+    trainee: MedusaTrainee | EagleTrainee
+    if kind == "medusa":
+        trainee = MedusaTrainee(MedusaHeads(MEDUSA_HEADS, head.shape[1]), head)
+    else:
+        trainee = EagleTrainee(new_eagle(read_checkpoint(path)), head)
+    report = train(
+        trainee,
+        food,
+        steps=steps,
+        learning_rate=learning_rate or LEARNING_RATES[kind],
+        seed=seed,
+        progress=lambda step, loss: progress(f"training, loss {loss:.3f}", step, steps),
+    )
+    save_heads(trainee.module, out, path)
+    return {
+        "kind": kind,
+        "base": path.name,
+        "out": str(out),
+        **asdict(report),
+        "seconds": round(time.monotonic() - started, 1),
+    }
+
+
+def _replies(
+    model: LanguageModel, settings: Settings, prompts: list[str], max_tokens: int, progress: Progress
+) -> list[Text]:
+    system = choose_agent(settings.agent, settings.agents_dir).system_prompt()
+    texts: list[Text] = []
+    for done, prompt in enumerate(prompts):
+        texts += own_replies(model, system, [prompt], Sampling(max_tokens=max_tokens))
+        progress("writing replies", done + 1, len(prompts))
+    return texts
+
+
+def _lines(prompts: Path | None) -> list[str]:
+    if prompts is None:
+        raise HeadsError("give a corpus, or a file of prompts to which the model writes its own replies")
+    return [line.strip() for line in prompts.read_text(encoding="utf-8").splitlines() if line.strip()]

@@ -1,0 +1,86 @@
+"""Draft heads for a real model: trained, kept, used through the settings, exact, better than untrained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llm.drafters.draft_heads import Kind
+from llm.drafters.heads import HeadsError
+from llm.language_model import Finished, LanguageModel, Message, Sampling
+from pipeline import catalogue
+from pipeline.config import Settings
+from pipeline.heads import train_heads
+from pipeline.language import load_embedded
+from tests.models import path
+
+SETTINGS = Settings(llm="smollm2-135m", llm_context=1024)
+SAMPLINGS = (Sampling(max_tokens=48), Sampling(max_tokens=48, temperature=0.8, top_p=0.95, seed=3))
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+
+
+def answer(model: LanguageModel, question: str, sampling: Sampling) -> Finished:
+    conversation = model.open()
+    *_, last = conversation.reply([Message("user", question)], sampling, cancelled=lambda: False)
+    conversation.close()
+    assert isinstance(last, Finished)
+    return last
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An agent with few words, so that the prompts are soon read."""
+    path("smollm2-135m")
+    place = tmp_path_factory.mktemp("agent") / "clerk.toml"
+    place.write_text('persona = "You answer the telephone of a shop."\ngreeting = "Hello."\n')
+    return str(place)
+
+
+@pytest.fixture(scope="module")
+def trained(agent: str, tmp_path_factory: pytest.TempPathFactory) -> dict[Kind, dict[str, Any]]:
+    """Both kinds, trained for a few steps on the model's replies to a few prompts."""
+    folder = tmp_path_factory.mktemp("heads")
+    prompts = folder / "prompts.txt"
+    prompts.write_text("\n".join(f"Are you open on {day}?" for day in DAYS))
+    settings = SETTINGS.model_copy(update={"agent": agent})
+    kinds: tuple[Kind, ...] = ("medusa", "eagle")
+    return {
+        kind: train_heads(settings, kind, folder / kind, prompts=prompts, max_tokens=32, steps=25)
+        for kind in kinds
+    }
+
+
+@pytest.mark.parametrize("kind", ["medusa", "eagle"])
+def test_training_makes_heads_right_more_often(trained: dict[Kind, dict[str, Any]], kind: Kind) -> None:
+    report = trained[kind]
+    assert report["base"] == catalogue.path("smollm2-135m").name
+    assert report["texts"] == len(DAYS)
+    assert report["last_loss"] < report["first_loss"]
+    assert report["after"][0] > report["before"][0]
+
+
+@pytest.mark.parametrize("kind", ["medusa", "eagle", "early-exit"])
+def test_a_real_reply_stays_what_it_was(trained: dict[Kind, dict[str, Any]], kind: str) -> None:
+    wanted = "early-exit:20" if kind == "early-exit" else trained[kind]["out"]  # type: ignore[index]
+    heads = load_embedded(SETTINGS.model_copy(update={"draft_heads": wanted}))
+    plain = LanguageModel(heads.target, heads.tokenizer, drafters=())
+    drafted = 0
+    for sampling in SAMPLINGS:
+        for question in ("Are you open on Sunday?", "What is your address?"):
+            last = answer(heads, question, sampling)
+            assert last.ids == answer(plain, question, sampling).ids
+            drafted += last.stats.drafted[kind]
+    assert drafted > 0
+
+
+def test_a_corpus_will_do_and_little_of_it_will_not(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("We are open on Monday from nine to five o'clock.\n\nWe are closed on all Sundays.")
+    report = train_heads(SETTINGS, "medusa", tmp_path / "out", corpus=corpus, steps=1)
+    assert report["texts"] == 2
+    corpus.write_text("Only one text that is long enough to look ahead in.")
+    with pytest.raises(HeadsError, match="too little"):
+        train_heads(SETTINGS, "medusa", tmp_path / "other", corpus=corpus, steps=1)
+    assert not (tmp_path / "other").exists()
