@@ -37,7 +37,42 @@ SENTENCES = (
     "How do I get there | by bus | from the central station, | and where can I wait?",
     "I moved here | in March | and I am looking for a new dentist | near the library.",
     "Is it possible to come | a little later, | because my train does not arrive | until nine?",
+    "I'm calling because I chipped a tooth | on Friday | and it's getting worse.",
+    "Um, I'd like to, uh, cancel my appointment, | please.",
+    "Could I speak to the manager, | please?",
+    "We are four people, | and one of us needs a high chair.",
+    "Yeah, | that works | for me.",
+    "Actually, could you make it | Wednesday | instead | of Thursday?",
+    "It's Anna dot Smith at example dot com.",
+    "The order number is four four seven, one nine, two six.",
+    "I was wondering if you had anything earlier | in the morning | on Thursday.",
+    "So my husband usually takes the car | and I would need to come | by train | that day.",
+    "Does the doctor also treat children | under three?",
+    "I left my umbrella in the waiting room | yesterday evening, | it's blue | with a wooden handle.",
+    "If it rains on Saturday, could we move the party | inside?",
+    "The first one was fine | but the second one arrived | broken.",
+    "Okay, | thanks, | bye.",
+    "Well, it depends | on how much it costs | and whether you deliver | to the suburbs.",
+    "Sorry, | could you say that again?",
+    "Is there a discount | for students | or for people over sixty five?",
+    "I paid the bill | two weeks ago | but I got a reminder | this morning.",
+    "My flight lands | at ten past six | so I can be there | around seven thirty.",
+    "Can you tell me which bus stops | in front of your building?",
+    "Tomorrow | at nine | is fine.",
+    "A table for two | near the window, | if possible.",
+    "I don't remember my customer number, | but my last name is Peterson | with an e.",
+    "How much would it be | for the whole family?",
+    "What I need is the address of the pharmacy | that is open | at night.",
+    "Hi, | this is Robert, | I have a question | about the bill.",
+    "Do you think that he could call me back | before noon?",
 )
+
+# The same for the sentences that are read: after which of their words they could have ended.
+READ_ENDS = {
+    "sense_and_sensibility_01_austen_64kb-0870": frozenset({9, 14, 15, 20}),
+    "sense_and_sensibility_01_austen_64kb-0920": frozenset({8}),
+    "sense_and_sensibility_01_austen_64kb-0930": frozenset({7}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +97,8 @@ def recorded() -> list[Spoken]:
     found = []
     for text, name in lines:
         audio, _ = soundfile.read(folder / f"{name}.wav", dtype="float32")
-        found.append(Spoken("person", text, voiced(audio, ROOM_DB), ROOM_DB))
+        ends = READ_ENDS.get(name, frozenset())
+        found.append(Spoken("person", text, voiced(audio, ROOM_DB), ROOM_DB, ends))
     return found
 
 

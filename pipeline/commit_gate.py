@@ -136,10 +136,12 @@ class CommitGate:
                 await self._final(turn, attempt)
         if not self._alive(turn, attempt):
             return
+        heard = attempt.transcript
         attempt.required_ms = required_silence_ms(
             self._policy,
             probability=probability,
-            transcript=attempt.transcript.text if attempt.transcript is not None else "",
+            transcript=heard.text if heard is not None else "",
+            closing=heard.closing if heard is not None else None,
             expecting=expecting(self._call.dialogue.last_agent_words),
             longest_pause_ms=turn.longest_pause_ms,
         )

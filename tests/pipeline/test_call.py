@@ -58,7 +58,7 @@ def test_a_question_is_answered_in_order() -> None:
 
 
 def test_the_answer_is_ready_when_the_turn_ends() -> None:
-    unsure = Detector(0.7)  # some more silence is asked for: time to draft
+    unsure = Detector(0.6)  # some more silence is asked for: time to draft
     drafted, waiting = question(detector=unsure), question(detector=unsure, speculate=False)
     run(drafted.play())
     run(waiting.play())

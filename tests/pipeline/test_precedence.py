@@ -184,7 +184,7 @@ def question(reason: list[tuple[float, str | None]], **changes: object) -> Scene
         "speech": [(1.0, 2.0)],
         "words": [(" What", 1.2), (" time", 1.5), (" is", 1.7), (" it?", 2.0)],
         "seconds": 9.0,
-        "detector": Detector(0.7),
+        "detector": Detector(0.6),
         "no_draft_because": no_draft_because,
     }
     return Scene(**values | changes)  # type: ignore[arg-type]

@@ -1,0 +1,74 @@
+"""Does what was said so far read like the end of a turn? Judged by its last words, as recognisers write them.
+
+Pure, and of English: in another language nothing but the marks speaks against the end.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+Expecting = Literal["", "digits", "email", "yes_no"]
+Tail = Literal["finished", "doubtful", "unfinished"]
+
+# Words that do not end an English sentence, except in a quotation of themselves.
+_DANGLING = re.compile(
+    r"a|an|the|my|your|our|their|his|its|this|these|those|some|any|every|each|next|such"
+    r"|and|or|but|so|because|if|when|while|unless|until|although|whether|as|than"
+    r"|to|of|for|from|with|at|in|on|by|about|into|between|near|during|without"
+    r"|i|i'm|we're|you're|they're|i'd|we'd|i'll|we'll|i've|we've"
+    r"|is|are|was|were|am|be|been|being|would|could|should|can|will|must"
+    r"|what|which|whose|where|how|that's|it's|who's|what's|there's"
+    r"|um|uh|er|erm|hmm|like|well|actually|maybe|let's|very|also|even|rather|just"
+)
+# Words that open a sentence: two words of which this is the first are rarely all of one.
+_OPENING = re.compile(
+    r"my|our|your|his|her|the|a|an|this|these|those|there|it|he|she|we|they|you|i|i'm|i've|we're|it's|he's|she's"
+    r"|is|are|was|were|am|do|does|did|have|has|had|can|could|would|will|should|may|must"
+    r"|what|which|who|whose|where|when|how|why|if|that|and|but|or|so|because|um|uh|like|well|actually|maybe"
+)
+_SUBORDINATE = re.compile(r"((and|but|so|well),? )?(if|unless|because|although|since|once|whenever)\b[^,]*")
+_YES_NO = re.compile(
+    r"yes|yeah|yep|yup|sure|okay|ok|right|correct|exactly|absolutely|please"
+    r"|no|nope|nah|not|never|thanks|thank|you|of|course|that's|it|is"
+)
+_DIGITS = 7  # a dictated number with fewer is not over
+_DICTATED = re.compile(r"(?:\d[\s,.-]*)+$")
+_ADDRESS = re.compile(r"(@|\bat\b).*(\.|\bdot\b)\s*[a-z]{2,}\W*$", re.IGNORECASE)
+
+
+def tail(transcript: str, expecting: Expecting = "") -> Tail:
+    """How the turn so far ends. `expecting`: what the agent has asked for. Nothing said is finished."""
+    text = transcript.strip()
+    words = [word.strip(".?!,").lower() for word in text.split()]
+    if not any(words):
+        return "finished"
+    if expecting == "email":
+        return "finished" if _ADDRESS.search(text) else "unfinished"
+    if expecting == "digits":
+        return "finished" if _digits(text) >= _DIGITS else "unfinished"
+    if (dictated := _DICTATED.search(text)) is not None:
+        fewest = 1 if "number" in text.lower() else 3
+        return "unfinished" if fewest <= _digits(dictated[0]) < _DIGITS else "finished"
+    asks = text.endswith("?")
+    dangles = _DANGLING.fullmatch(words[-1]) is not None
+    subordinate = _SUBORDINATE.fullmatch(text.lower()) is not None
+    if text.endswith((",", "-", "…", "...", ";", ":")) or ((dangles or subordinate) and not asks):
+        return "unfinished"
+    opens = len(words) <= 2 and _OPENING.fullmatch(words[0]) is not None
+    return "doubtful" if text[-1] not in ".?!" or dangles or opens else "finished"
+
+
+def is_yes_or_no(transcript: str) -> bool:
+    """Is this all of an answer to a question that asks for yes or no?"""
+    words = re.findall(r"[a-z']+", transcript.lower())
+    return 0 < len(words) <= 5 and all(_YES_NO.fullmatch(word) for word in words)
+
+
+def ends_with_digit(transcript: str) -> bool:
+    """Recognisers leave the closing mark out after numbers."""
+    return transcript.strip()[-1:].isdigit()
+
+
+def _digits(text: str) -> int:
+    return sum(character.isdigit() for character in text)
