@@ -74,7 +74,7 @@ class Conversation:
         )
         generation = Generation(
             self._cache,
-            self._state(prompt.ids, sampling, tuple(draft), turn=len(messages)),
+            self._state(prompt.ids, sampling, tuple(draft), messages),
             self._gate,
             self._model.verifier,
             stats,
@@ -101,12 +101,15 @@ class Conversation:
         for drafter in self._drafters:
             drafter.close()
 
-    def _state(self, ids: list[int], sampling: Sampling, previous: Sequence[int], turn: int) -> ReplyState:
+    def _state(
+        self, ids: list[int], sampling: Sampling, previous: Sequence[int], messages: Sequence[Message]
+    ) -> ReplyState:
         model = self._model
         bad_words = model.word_ids(sampling.bad_words)
         processors = Processors(sampling, len(ids), model.tokenizer.ends, bad_words)
-        noise = SeededNoise(sampling.seed, turn)
-        return ReplyState(ids, len(ids), processors, noise, model.verifier.draft_purpose, previous)
+        noise = SeededNoise(sampling.seed, turn=len(messages))
+        purpose = model.verifier.draft_purpose
+        return ReplyState(ids, len(ids), processors, noise, purpose, previous, messages[-1].text)
 
     def _remember(self, finished: Finished) -> None:
         if finished.reason != "cancelled":

@@ -26,7 +26,14 @@ LONGEST_DRAFT = 15
 
 _PRIOR_WEIGHT = 2.0
 _MEMORY = 0.97
+_LATER = 0.85
 _LEAST_GAIN = 1.02
+_AS_GOOD = 0.97
+"""Of the lengths whose rates come this near to the best the longest is taken: a draft that reaches the end
+of a sentence saves the pass that would find it."""
+
+_PROBED = 0.2
+"""Below this chance of the first token a draft is one row: enough to see whether it gets better."""
 _LONGEST_PAUSE = 64
 
 
@@ -70,6 +77,26 @@ class _Chance:
 
 
 @dataclass(slots=True)
+class _Chances:
+    """Of the first token of a draft, and of one behind an accepted one: the right place is the hard part."""
+
+    first: _Chance
+    later: _Chance
+
+    @classmethod
+    def begun(cls, confidence: float) -> _Chances:
+        later = max(confidence, _LATER)
+        return cls(*(_Chance(chance * _PRIOR_WEIGHT, _PRIOR_WEIGHT) for chance in (confidence, later)))
+
+    def see(self, accepted: int, reached: int) -> None:
+        """`accepted` tokens of a draft whose first `reached` tokens have an answer."""
+        if reached:
+            self.first.see(min(accepted, 1), 1 if accepted == 0 else 0)
+        if accepted:
+            self.later.see(accepted - 1, 1 if accepted < reached else 0)
+
+
+@dataclass(slots=True)
 class _Pause:
     """When to ask a costly drafter again."""
 
@@ -96,7 +123,7 @@ class Gate:
         self._costs = costs
         self._vocabulary = vocabulary
         self._longest = longest
-        self._chances: dict[tuple[str, int], _Chance] = {}
+        self._chances: dict[tuple[str, int], _Chances] = {}
         self._pauses: defaultdict[str, _Pause] = defaultdict(_Pause)
         self._guesses: list[Draft] = []
 
@@ -109,7 +136,7 @@ class Gate:
         best, best_rate = NOTHING, _LEAST_GAIN / self._costs(1)
         for drafter in self._free:
             guess = self._ask(drafter, state, longest)
-            length, rate = self._best_length(self._chance(guess).value, len(guess.ids))
+            length, rate = self._best_length(self._chances_of(guess), len(guess.ids))
             if rate > best_rate:
                 best, best_rate = guess.cut(length), rate
         if best.ids:
@@ -124,7 +151,7 @@ class Gate:
         for guess in self._guesses:
             reached = min(len(guess.ids), len(committed))
             accepted = next((i for i in range(reached) if guess.ids[i] != committed[i]), reached)
-            self._chance(guess).see(accepted, 1 if accepted < reached else 0)
+            self._chances_of(guess).see(accepted, reached)
         self._guesses = []
 
     def _ask(self, drafter: Drafter, state: ReplyState, longest: int) -> Draft:
@@ -152,8 +179,8 @@ class Gate:
 
     def _worth_asking(self, drafter: Drafter, longest: int) -> int:
         """How many tokens to ask a costly drafter for: none while it loses, one now and then to check."""
-        chance = self._chance(Draft(source=drafter.name)).value
-        length, rate = self._best_length(chance, longest, drafter.seconds_per_token)
+        chances = self._chances_of(Draft(source=drafter.name))
+        length, rate = self._best_length(chances, longest, drafter.seconds_per_token)
         pause = self._pauses[drafter.name]
         if length > 0 and rate > _LEAST_GAIN / self._costs(1):
             pause.length = 1
@@ -164,20 +191,26 @@ class Gate:
         pause.begin()
         return 1
 
-    def _best_length(self, chance: float, longest: int, seconds_per_token: float = 0.0) -> tuple[int, float]:
+    def _best_length(
+        self, chances: _Chances, longest: int, seconds_per_token: float = 0.0
+    ) -> tuple[int, float]:
         """The draft length with the most expected tokens per second, and that rate."""
-        best, best_rate = 0, 1.0 / self._costs(1)
+        if chances.first.value < _PROBED:
+            longest = min(longest, 1)
         expected, survival = 1.0, 1.0
+        rates = [1.0 / self._costs(1)]
         for length in range(1, longest + 1):
-            survival *= chance
+            survival *= chances.first.value if length == 1 else chances.later.value
             expected += survival
-            rate = expected / (self._costs(length + 1) + seconds_per_token * length)
-            if rate > best_rate:
-                best, best_rate = length, rate
+            rates.append(expected / (self._costs(length + 1) + seconds_per_token * length))
+        best_rate = max(rates)
+        best = rates.index(best_rate)
+        while 0 < best < longest and rates[best + 1] > _AS_GOOD * best_rate:
+            best += 1
         return best, best_rate
 
-    def _chance(self, draft: Draft) -> _Chance:
+    def _chances_of(self, draft: Draft) -> _Chances:
         strength = draft.evidence if draft.evidence < 4 else 4 * (draft.evidence // 4)
         if (draft.source, strength) not in self._chances:
-            self._chances[draft.source, strength] = _Chance(draft.confidence * _PRIOR_WEIGHT, _PRIOR_WEIGHT)
+            self._chances[draft.source, strength] = _Chances.begun(draft.confidence)
         return self._chances[draft.source, strength]

@@ -10,6 +10,7 @@ from typing import Self
 
 from llm.cache import CallCache, Turnstile
 from llm.conversation import Conversation
+from llm.drafters.answers import Answers
 from llm.drafters.base import Drafter
 from llm.drafters.draft_heads import DraftHeads, open_draft_heads
 from llm.drafters.lookup import PromptLookup
@@ -17,6 +18,7 @@ from llm.drafters.memory import Memories
 from llm.drafters.model import DraftModel, ModelDrafter, check_vocabularies
 from llm.drafters.phrases import Phrases
 from llm.drafters.reply import PreviousReply
+from llm.drafters.successors import Successors
 from llm.drafters.suffix import SuffixStore
 from llm.gate import PassCosts
 from llm.prompt import Message, PromptWriter
@@ -41,7 +43,7 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-FREE_DRAFTERS = ("reply", "phrase", "suffix", "lookup")
+FREE_DRAFTERS = ("reply", "answer", "phrase", "suffix", "lookup", "successor")
 
 _WARM_UP_WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 _WARM_UP_CONTEXT = 128
@@ -132,9 +134,11 @@ class LanguageModel:
         memory = self._memories.of(tenant)
         makers: dict[str, Callable[[], Drafter]] = {
             "reply": PreviousReply,
+            "answer": lambda: Answers(self.tokenizer.encode, self.tokenizer.decode),
             "phrase": lambda: Phrases(memory),
             "suffix": lambda: SuffixStore(memory, self.tokenizer.bare),
             "lookup": lambda: PromptLookup(self.tokenizer.bare),
+            "successor": Successors,
         }
         cache = CallCache(self.target.open(), self._passes)
         drafters = [makers[name]() for name in self._drafters]

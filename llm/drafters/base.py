@@ -47,6 +47,8 @@ class ReplyState:
     purpose: Purpose = Purpose.CHOICE
     previous: Sequence[int] = field(default=())
     """The reply of an earlier revision of this turn, as a guess at the whole reply."""
+    asked: str = ""
+    """What the reply answers: the text of the last message."""
 
     @property
     def position(self) -> int:

@@ -35,10 +35,12 @@ class PromptLookup(FreeDrafter):
 
     def propose(self, state: ReplyState, budget: int) -> Draft:
         self._sequences.follow(self._call, state.ids)
+        if state.position == 0:
+            return NOTHING
         match = self._sequences.longest_match(state.ids, SHORTEST_MATCH, budget)
         if match is None:
             return NOTHING
-        ids = spoken_line(match.continuation[: 2 * match.length], self._bare)
+        ids = spoken_line(match.continuation[: 8 * match.length], self._bare)
         return Draft(ids, self.name, match.length, confidence_of(match.length) * match.share)
 
 

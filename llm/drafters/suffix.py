@@ -22,7 +22,7 @@ class SuffixStore(FreeDrafter):
         match = self._memory.longest_match(state.ids, SHORTEST_MATCH, budget)
         if match is None:
             return NOTHING
-        ids = spoken_line(match.continuation[: 2 * match.length], self._bare)
+        ids = spoken_line(match.continuation[: 8 * match.length], self._bare)
         return Draft(ids, self.name, match.length, confidence_of(match.length) * match.share)
 
     def observe(self, reply: Sequence[int]) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm.cache import Turnstile
+from llm.drafters.answers import Answers
 from llm.drafters.base import Drafter, ReplyState
 from llm.drafters.lookup import PromptLookup
 from llm.drafters.matches import MOST_OCCURRENCES, Sequences
@@ -17,6 +18,7 @@ from llm.drafters.memory import LONGEST_PHRASE, MOST_PHRASES, MOST_TENANTS, Memo
 from llm.drafters.model import DraftModel, IncompatibleVocabulary, ModelDrafter, check_vocabularies
 from llm.drafters.phrases import Phrases
 from llm.drafters.reply import PreviousReply
+from llm.drafters.successors import Successors
 from llm.drafters.suffix import SuffixStore
 from llm.engine import Generation
 from llm.gate import Gate, PassCosts
@@ -26,10 +28,13 @@ from llm.sampling import Sampling
 from llm.tokenizer import Tokenizer, Vocabulary
 from llm.verify import Coupled, Rejection, Verifier
 from tests.llm.harness import generation, nothing
-from tests.llm.toys import ToyTarget, random_rows
+from tests.llm.toys import ToyTarget, byte_tokenizer, random_rows
 
 VOCABULARY = 40
 ROWS = random_rows(VOCABULARY, seed=2, sharpness=3.0)
+
+
+TOKENIZER = byte_tokenizer()
 
 
 def small_model() -> ModelDrafter:
@@ -41,6 +46,8 @@ MAKERS: dict[str, Callable[[], Drafter]] = {
     "phrase": lambda: Phrases(Memory()),
     "suffix": lambda: SuffixStore(Memory()),
     "lookup": PromptLookup,
+    "successor": Successors,
+    "answer": lambda: Answers(TOKENIZER.encode, TOKENIZER.decode),
     "model": small_model,
 }
 
@@ -90,10 +97,28 @@ def test_lookup_prefers_what_followed_most_often() -> None:
     assert draft.confidence < PromptLookup().propose(state((5, 6, 1, 0), (5, 6)), 1).confidence
 
 
-def test_a_lookup_draft_is_at_most_twice_its_match() -> None:
-    prompt = tuple(range(30))
-    assert PromptLookup().propose(state(prompt, (4, 5)), 15).ids == (6, 7, 8, 9)
-    assert len(PromptLookup().propose(state(prompt, (4, 5, 6, 7, 8, 9)), 15).ids) == 12
+def test_a_lookup_draft_is_cut_by_the_length_of_its_match() -> None:
+    prompt = tuple(range(60))
+    assert PromptLookup().propose(state(prompt, (4, 5)), 40).ids == tuple(range(6, 22))
+    assert len(PromptLookup().propose(state(prompt, (4, 5, 6)), 40).ids) == 24
+
+
+def test_lookup_has_nothing_to_say_before_the_first_token() -> None:
+    """What stands before it is the template's header, which matches wherever a reply began."""
+    assert PromptLookup().propose(state((1, 2, 3, 1, 2)), 5).ids == ()
+
+
+def test_successors_are_drafted_while_nearly_all_agree() -> None:
+    successors = Successors()
+    prompt = (5, 6, 7, 1, 8, 5, 6, 7, 1, 9, 5, 6, 7, 1, 8)
+    assert successors.propose(state(prompt, (5,)), 9).ids == (6, 7, 1), "1 went on in two ways"
+    assert successors.propose(state(prompt, (5,)), 2).ids == (6, 7)
+    assert successors.propose(state(prompt, (3,)), 9).ids == ()
+    assert successors.propose(state(prompt), 9).ids == ()
+    successors.observe((3, 4))
+    assert successors.propose(state((1,), (3,)), 9).ids == (4,)
+    assert successors.propose(state((1,), (5,)), 9).ids == (), "the prompt was rewritten"
+    assert successors.propose(state((2, 2, 2), (2,)), 9).ids == (2,), "round in a circle once"
 
 
 def test_a_lookup_draft_ends_where_its_line_ends() -> None:

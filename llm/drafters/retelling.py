@@ -1,0 +1,81 @@
+"""The caller's words as an agent says them back, and where in a text a reply has come to.
+
+The rewritings are for English; text of other languages passes through them as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+_SPELLED = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_DIGITS = {"oh": "0"} | {name: str(i) for i, word in enumerate(_SPELLED) for name in (word, str(i))}
+_DIGIT = "(?:" + "|".join(_DIGITS) + ")"
+_NUMBER = re.compile(rf"\b{_DIGIT}(?:,? {_DIGIT})+\b", re.IGNORECASE)
+
+_TURNED = {"i": "you", "we": "you", "me": "you", "us": "you", "am": "are"}
+_TURNED |= {"my": "your", "our": "your", "mine": "yours", "i'm": "you're", "i've": "you've"}
+_PERSON = re.compile(r"\b(" + "|".join(sorted(_TURNED, key=len, reverse=True)) + r")\b", re.IGNORECASE)
+
+_LONGEST_TAIL = 48
+_SHORT = 3
+
+
+def in_digits(text: str) -> str:
+    """Spelled digits as a number, grouped as they were said: "five five five, two one" is "555-21"."""
+    return _NUMBER.sub(lambda number: "-".join(map(_figures, number.group().split(","))), text)
+
+
+def turned(text: str) -> str:
+    """What the caller said of themselves, said to them: "My name is" becomes "Your name is"."""
+
+    def other(word: re.Match[str]) -> str:
+        turned = _TURNED[word.group().lower()]
+        begins = not word.string[: word.start()].rstrip() or word.string[: word.start()].rstrip()[-1] in ".!?"
+        return turned[0].upper() + turned[1:] if begins else turned
+
+    return _PERSON.sub(other, text)
+
+
+STYLES: tuple[Callable[[str], str], ...] = (
+    lambda text: text,
+    in_digits,
+    turned,
+    lambda text: turned(in_digits(text)),
+)
+"""Ways to say again what a caller said."""
+
+
+def where(text: str, said: str, since: int = 0) -> tuple[int, int]:
+    """Where in `text` the longest end of `said` that occurs there ends, and how long that is; else 0, 0.
+
+    Ends begin with a word. Case matters to a word of one or two letters alone, which also has to be a whole
+    one; digits need not be. Of several places the first that ends at `since` or behind it counts.
+    """
+    tail = said[-_LONGEST_TAIL:]
+    for start in range(len(tail)):
+        if tail[start].isalnum() and not (start and tail[start - 1].isalnum()):
+            end = _found(text, tail[start:], max(0, since - (len(tail) - start)))
+            if end < 0:
+                end = _found(text, tail[start:], 0)
+            if end >= 0:
+                return end, len(tail) - start
+    return 0, 0
+
+
+def _found(text: str, tail: str, since: int) -> int:
+    """Where the first occurrence of `tail` that begins a word ends; -1 where there is none."""
+    if len(tail) >= _SHORT:
+        text, tail = text.lower(), tail.lower()
+    at = text.find(tail, since)
+    while at >= 0:
+        end = at + len(tail)
+        whole = len(tail) >= _SHORT or tail.isdigit() or not text[end : end + 1].isalnum()
+        if whole and not (at and text[at - 1].isalnum()):
+            return end
+        at = text.find(tail, at + 1)
+    return -1
+
+
+def _figures(spelled: str) -> str:
+    return "".join(_DIGITS[word.lower()] for word in spelled.split())
