@@ -128,9 +128,15 @@ def explained(model: LanguageModel, rounds: Sequence[Round], finished: Finished)
     return Explanation(finished.text, finished.reason, passes, finished.stats.as_dict())
 
 
-def explain(model: LanguageModel, messages: Sequence[Message], sampling: Sampling) -> Explanation:
-    """Answer the messages in a call of its own and tell how the reply came about, pass by pass."""
+def explain(
+    model: LanguageModel, messages: Sequence[Message], sampling: Sampling, *, taught: str = ""
+) -> Explanation:
+    """Answer the messages in a call of its own and tell how the reply came about, pass by pass.
+
+    `taught`: what a call teaches its drafters when it begins, a fact a line (`Conversation.learn`).
+    """
     conversation = model.open()
+    conversation.learn(taught)
     rounds: list[Round] = []
     try:
         for event in conversation.reply(messages, sampling, cancelled=lambda: False, rounds=rounds):

@@ -41,12 +41,10 @@ def explain(
     """What the settings' agent answers to `prompt`, pass by pass. Raises ValueError for a server's model."""
     if is_remote(settings):
         raise ValueError("a server's model does not show its passes: choose an embedded one with --llm")
-    messages = [
-        Message("system", choose_agent(settings.agent, settings.agents_dir).system_prompt()),
-        Message("user", prompt),
-    ]
+    agent = choose_agent(settings.agent, settings.agents_dir)
+    messages = [Message("system", agent.system_prompt()), Message("user", prompt)]
     sampling = Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed)
-    return explain_reply(load_embedded(settings), messages, sampling)
+    return explain_reply(load_embedded(settings), messages, sampling, taught="\n".join(agent.facts))
 
 
 def load_embedded(

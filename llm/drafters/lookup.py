@@ -8,7 +8,7 @@ from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
 from llm.drafters.matches import Sequences
 
 SHORTEST_MATCH = 2
-
+CARRIES = 8
 
 Bare = Callable[[int], int | None]
 """From a token that ends a line to the same without the line break; None where it ends none."""
@@ -23,7 +23,8 @@ class PromptLookup(FreeDrafter):
     """Drafts from the call's own prompt and the reply so far.
 
     The longest match of at least two tokens counts; a single token occurs everywhere and says nothing. The
-    draft is at most twice as long as what spoke for it, as a short match seldom carries far.
+    draft is at most `CARRIES` times as long as what spoke for it, as a short match seldom carries far. Before
+    the first token there is nothing: the template's header matches wherever a reply began.
     """
 
     name = "lookup"
@@ -40,7 +41,7 @@ class PromptLookup(FreeDrafter):
         match = self._sequences.longest_match(state.ids, SHORTEST_MATCH, budget)
         if match is None:
             return NOTHING
-        ids = spoken_line(match.continuation[: 8 * match.length], self._bare)
+        ids = spoken_line(match.continuation[: CARRIES * match.length], self._bare)
         return Draft(ids, self.name, match.length, confidence_of(match.length) * match.share)
 
 

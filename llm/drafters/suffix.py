@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
-from llm.drafters.lookup import SHORTEST_MATCH, Bare, confidence_of, keeps_line_breaks, spoken_line
+from llm.drafters.lookup import CARRIES, SHORTEST_MATCH, Bare, confidence_of, keeps_line_breaks, spoken_line
 from llm.drafters.memory import Memory
 
 
@@ -22,7 +22,7 @@ class SuffixStore(FreeDrafter):
         match = self._memory.longest_match(state.ids, SHORTEST_MATCH, budget)
         if match is None:
             return NOTHING
-        ids = spoken_line(match.continuation[: 8 * match.length], self._bare)
+        ids = spoken_line(match.continuation[: CARRIES * match.length], self._bare)
         return Draft(ids, self.name, match.length, confidence_of(match.length) * match.share)
 
     def observe(self, reply: Sequence[int]) -> None:

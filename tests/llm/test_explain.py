@@ -94,6 +94,13 @@ def test_it_is_drawn_for_people_and_for_programs(explanation: Explanation) -> No
     assert as_dict["passes"][0]["draft"] == ["Your ", "appointment ", "is "]
 
 
+def test_what_a_call_teaches_its_drafters_is_drafted_here_too() -> None:
+    model = LanguageModel(target(), WordTokenizer(), drafters=("phrase",))
+    plain, taught = (explain(model, PROMPT, Sampling(), taught=text) for text in ("", " ".join(WORDS)))
+    assert taught.text == plain.text
+    assert len(taught.passes) < len(plain.passes) == len(WORDS) + 1
+
+
 def test_any_reply_can_be_explained() -> None:
     explanation = explain(LanguageModel(target(), WordTokenizer()), PROMPT, Sampling(max_tokens=5))
     assert explanation.reason == "length"
