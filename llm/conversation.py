@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ from llm.stats import ReplyStats
 if TYPE_CHECKING:
     from llm.language_model import LanguageModel
 
+logger = logging.getLogger(__name__)
+
 
 class Conversation:
     """One call: its key-value cache and its drafters. Used by one thread at a time."""
@@ -30,6 +33,7 @@ class Conversation:
         self._drafters = drafters
         self._gate = Gate(drafters, model.pass_costs, model.target.vocabulary)
         self._replying: Generator[ReplyEvent, Any, Any] | None = None
+        self._dropped = 0
 
     @property
     def cached_tokens(self) -> int:
@@ -65,6 +69,7 @@ class Conversation:
         self._abandon_reply()
         started = self._model.clock()
         prompt = self._model.prompts.prompt(messages)
+        self._tell_dropped(prompt.dropped_messages)
         stats = ReplyStats(
             verification=self._model.verifier.name,
             started=started,
@@ -110,6 +115,15 @@ class Conversation:
         noise = SeededNoise(sampling.seed, turn=len(messages))
         purpose = model.verifier.draft_purpose
         return ReplyState(ids, len(ids), processors, noise, purpose, previous, messages[-1].text)
+
+    def _tell_dropped(self, messages: int) -> None:
+        if messages > self._dropped:
+            logger.warning(
+                "the call has outgrown the context of %d tokens: its oldest %d messages are left out",
+                self._model.target.context,
+                messages,
+            )
+        self._dropped = messages
 
     def _remember(self, finished: Finished) -> None:
         if finished.reason != "cancelled":

@@ -97,7 +97,8 @@ class Explanation:
         console.print(table)
         console.print(Text(self.text, style="bold"))
         console.print(
-            f"{self.tokens} tokens in {len(self.passes)} passes: {self.tokens_per_pass:.1f} tokens a pass"
+            f"{self.tokens} tokens in {len(self.passes)} passes: {self.tokens_per_pass:.1f} tokens a pass, "
+            f"{self.stats['verification']} verification"
         )
 
 

@@ -37,7 +37,7 @@ def settled(
     # A repetition penalty stretches a move as it stretches the logit; the other penalties only add to it.
     margin *= max(sampling.repetition_penalty, 1.0 / sampling.repetition_penalty)
     if sampling.temperature == 0.0:
-        second, best = np.partition(processors.penalised(row, prefix), -2)[-2:]
+        second, best = np.partition(processors.penalised(row, prefix), -2)[-2:]  # NaN counts as the largest
         return bool(best - second > margin)
     margin /= sampling.temperature
     law = processors.scored(row, prefix)

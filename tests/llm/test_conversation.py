@@ -140,7 +140,7 @@ def test_an_empty_prompt_is_an_error() -> None:
         conversation.prefill([], never)
 
 
-def test_a_long_call_drops_old_turns_and_says_so() -> None:
+def test_a_long_call_drops_old_turns_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     small = ToyTarget(random_rows(VOCABULARY, seed=1), VOCABULARY, context=512)
     conversation = LanguageModel(small, TOKENIZER).open()
     messages = [SYSTEM]
@@ -150,6 +150,9 @@ def test_a_long_call_drops_old_turns_and_says_so() -> None:
         assert conversation.cached_tokens <= 512
         messages.append(Message("assistant", last.text, last.ids))
     assert last.stats.dropped_messages > 0
+    told = [r.getMessage() for r in caplog.records]
+    assert "outgrown the context of 512" in told[0]
+    assert len(told) == len(set(told)) < 11, "told where more is left out, not every turn"
     assert last.stats.as_dict()["dropped_messages"] == last.stats.dropped_messages
 
 

@@ -87,7 +87,7 @@ def test_it_is_drawn_for_people_and_for_programs(explanation: Explanation) -> No
     console = Console(record=True, width=100)
     explanation.render(console)
     drawn = console.export_text()
-    assert "12 tokens in 5 passes: 2.4 tokens a pass" in drawn
+    assert "12 tokens in 5 passes: 2.4 tokens a pass, coupled verification" in drawn
     assert drawn.count("example") == 5
     as_dict = explanation.as_dict()
     assert [p["kept"] for p in as_dict["passes"]] == [4, 2, 4, 1, 1]
@@ -99,6 +99,14 @@ def test_what_a_call_teaches_its_drafters_is_drafted_here_too() -> None:
     plain, taught = (explain(model, PROMPT, Sampling(), taught=text) for text in ("", " ".join(WORDS)))
     assert taught.text == plain.text
     assert len(taught.passes) < len(plain.passes) == len(WORDS) + 1
+
+
+def test_a_lossy_rule_is_named_wherever_a_reply_is_told() -> None:
+    lossy = explain(LanguageModel(target(), WordTokenizer(), verification="relaxed"), PROMPT, Sampling())
+    console = Console(record=True, width=100)
+    lossy.render(console)
+    assert "lossy" in console.export_text()
+    assert "lossy" in lossy.as_dict()["stats"]["verification"]
 
 
 def test_any_reply_can_be_explained() -> None:

@@ -17,6 +17,7 @@ from llm.near_ties import settled
 from llm.noise import Purpose, SeededNoise
 from llm.processors import Processors
 from llm.sampling import Sampling
+from llm.targets.base import NonFiniteLogits
 from llm.verify import Rejection
 from tests.llm.harness import Guess, generation, nothing
 from tests.llm.toys import ToyCache, ToyTarget, random_rows
@@ -125,6 +126,14 @@ def test_near_ties_are_decided_by_a_pass_of_their_own(name: str) -> None:
         assert plain.stats.guard_count <= 1, "a pass of one row is what the guard would run"
         guarded += drafted.stats.guard_count
     assert guarded > 0
+
+
+@pytest.mark.parametrize("name", ["greedy", "all cuts"])
+def test_logits_that_are_no_numbers_are_an_error_here_too(name: str) -> None:
+    rows = InexactTarget(lambda ids: np.full(VOCABULARY, np.nan), VOCABULARY, exact_rows=False, margin=MARGIN)
+    made = generation(rows.rows, VOCABULARY, PROMPT, SAMPLINGS[name], target=rows)
+    with pytest.raises(NonFiniteLogits):
+        list(made)
 
 
 def test_a_rule_that_keeps_the_law_alone_has_nothing_to_guard() -> None:

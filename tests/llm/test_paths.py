@@ -8,11 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from llm.drafters.answers import Answers
 from llm.drafters.base import Draft, Drafter, ReplyState
 from llm.drafters.lookup import PromptLookup
 from llm.drafters.memory import Memory
 from llm.drafters.phrases import Phrases
 from llm.drafters.reply import PreviousReply
+from llm.drafters.successors import Successors
 from llm.drafters.suffix import SuffixStore
 from llm.engine import Generation
 from llm.gate import Gate, PassCosts
@@ -125,7 +127,18 @@ def own_drafters() -> list[Drafter]:
     memory = Memory()
     memory.add_phrase((5, 6, 7, 8))
     memory.add_text(PROMPT * 3)
-    return [PreviousReply(), Phrases(memory), SuffixStore(memory), PromptLookup()]
+    answers = Answers(spelled_ids, spelled)
+    answers.learn((5, 6, 7, 8, 3, 7))
+    return [PreviousReply(), answers, Phrases(memory), SuffixStore(memory), PromptLookup(), Successors()]
+
+
+def spelled(ids: Sequence[int]) -> str:
+    """A letter an id."""
+    return "".join(chr(ord("a") + i) for i in ids)
+
+
+def spelled_ids(text: str) -> tuple[int, ...]:
+    return tuple(ord(letter) - ord("a") for letter in text if "a" <= letter < chr(ord("a") + VOCABULARY))
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
@@ -140,7 +153,7 @@ def test_neither_does_the_gate_with_the_real_drafters(
     for previous in ((), plain.committed, (*plain.committed[:5], 1, *plain.committed[6:]), (1, 2, 3)):
         drafted = generation(ROWS, VOCABULARY, PROMPT, sampling, ends=ENDS, bad_words=BAD_WORDS)
         drafted.proposer = Gate(own_drafters(), costs, VOCABULARY)
-        drafted.state.previous = previous
+        drafted.state.previous, drafted.state.asked = previous, spelled(PROMPT)
         assert tuple(drafted) == plain.committed
 
 
