@@ -13,7 +13,7 @@ const FATES = {
   whole: "The draft was the answer.",
   part: "The answer kept the beginning of a draft.",
   wasted: "Its draft was thrown away.",
-  none: "Nothing was drafted ahead.",
+  none: "The answer was written after that.",
 };
 
 // How much of the making of the answer was over when the turn was decided to be over.
