@@ -31,7 +31,8 @@ struct Avx512 {
             by >= 0 ? _mm512_slli_epi16(bits, by >= 0 ? by : 0) : _mm512_srli_epi16(bits, by < 0 ? -by : 0);
         return _mm512_ternarylogic_epi32(v, moved, _mm512_set1_epi8(mask), 0xF8);
     }
-    static void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
+    // Not into the first cache: waiting for memory it would hold one of the few places that loads need.
+    static void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T2); }
 
     // ---- integers
     static Ints ints(int32_t v) { return _mm512_set1_epi32(v); }

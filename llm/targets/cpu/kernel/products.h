@@ -18,9 +18,8 @@ namespace rejoinder {
 
 namespace products {
 
-// Bytes ahead of the loads to fetch from memory. With few rows the arithmetic is short and memory is the
-// limit; with many the stream is slower and has to be asked for earlier.
-constexpr int prefetch_distance(int rows) { return rows <= 4 ? 2368 : 4736; }
+// Bytes ahead of the loads to fetch from memory: about two chunks, whatever the number of rows.
+constexpr int kPrefetchDistance = 4736;
 
 // The weights of eight inputs: `step` 0 to 3 of a group, four inputs in each result.
 template <class V, int bits, int step>
@@ -57,10 +56,10 @@ inline void add_step(const uint8_t* group, const int8_t* x, size_t stride, typen
     }
 }
 
-template <class V, int bytes, int ahead>
+template <class V, int bytes>
 inline void prefetch(const uint8_t* group) {
 #pragma GCC unroll 8
-    for (int line = 0; line < bytes / kLine; ++line) V::prefetch(group + ahead + line * kLine);
+    for (int line = 0; line < bytes / kLine; ++line) V::prefetch(group + kPrefetchDistance + line * kLine);
 }
 
 // The scales of one group (or half group) of a chunk, and its minimums, as floats for the 16 outputs.
@@ -153,7 +152,7 @@ inline void multiply_tile(const uint8_t* tile, int chunks, const Activations& x,
         for (int g = 0; g < layout.groups; ++g, inputs += kGroup) {
             const uint8_t* weights = tile + g * layout.group_bytes;
             const int group = chunk * layout.groups + g;
-            prefetch<V, layout.group_bytes, prefetch_distance(rows)>(weights);
+            prefetch<V, layout.group_bytes>(weights);
             typename V::Ints sums[rows], high[rows];
 #pragma GCC unroll 8
             for (int row = 0; row < rows; ++row) sums[row] = terms.start(row, halved ? 2 * group : group);

@@ -76,7 +76,7 @@ private:
 
     // A group's quants as bytes, eight loads one after another.
     static void unpack(const uint8_t* group, uint8_t* bytes) {
-        prefetch<V, layout.group_bytes, prefetch_distance(kTileRows)>(group);
+        prefetch<V, layout.group_bytes>(group);
         __m512i v[8];
         load_weights<V, layout.bits, 0>(group, v[0], v[1]);
         load_weights<V, layout.bits, 1>(group, v[2], v[3]);
