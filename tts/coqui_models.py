@@ -58,7 +58,7 @@ def load_model(where: str, *, speaker: str | None, language: str) -> CoquiModel:
     try:
         model = _package("TTS.tts.models").setup_model(config)
         model.load_checkpoint(config, checkpoint_path=weights, eval=True)
-    except (RuntimeError, LookupError, OSError) as error:  # what torch says of weights that do not fit
+    except (RuntimeError, ValueError, LookupError, OSError, ImportError) as error:
         raise CoquiError(f"cannot load {weights}: {str(error)[:300]}") from error
     torch = _package("torch")
     model.to("cuda" if torch.cuda.is_available() else "cpu")
