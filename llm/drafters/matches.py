@@ -44,6 +44,10 @@ class Sequences:
             self._evict(next(iter(self._documents)))
         return number
 
+    def __contains__(self, number: int) -> bool:
+        """Whether the sequence of that number has not been dropped."""
+        return number in self._documents
+
     def grow(self, number: int, ids: Sequence[int]) -> None:
         """Append to a sequence."""
         document = self._documents[number]

@@ -31,12 +31,22 @@ class Memory:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._texts = Sequences()
+        self._taught: dict[tuple[int, ...], int] = {}
         self._root = _Node()
         self._phrases: deque[tuple[int, ...]] = deque()
 
     def add_text(self, ids: Sequence[int]) -> None:
         with self._lock:
             self._texts.add(ids)
+
+    def teach_text(self, ids: Sequence[int]) -> None:
+        """Add a text that every call of the tenant brings along; while it is known nothing changes."""
+        text = tuple(ids)
+        with self._lock:
+            if self._taught.get(text, -1) in self._texts:
+                return
+            self._taught = {known: number for known, number in self._taught.items() if number in self._texts}
+            self._taught[text] = self._texts.add(text)
 
     def longest_match(self, ids: Sequence[int], at_least: int, budget: int) -> Match | None:
         with self._lock:
@@ -50,6 +60,13 @@ class Memory:
             self._count(phrase, 1)
             if len(self._phrases) > MOST_PHRASES:
                 self._count(self._phrases.popleft(), -1)
+
+    def teach_phrase(self, ids: Sequence[int]) -> None:
+        """Add a phrase that every call of the tenant brings along; while it is known nothing changes."""
+        with self._lock:
+            known = tuple(ids[:LONGEST_PHRASE]) in self._phrases
+        if not known:
+            self.add_phrase(ids)
 
     def phrase_after(self, begun: Sequence[int], budget: int) -> Match | None:
         """How most phrases that begin with `begun` go on, as long as at least half of them agree."""

@@ -31,4 +31,4 @@ class Phrases(FreeDrafter):
 
     def learn(self, ids: Sequence[int]) -> None:
         if len(ids) <= LONGEST_PHRASE:
-            self._memory.add_phrase(ids)
+            self._memory.teach_phrase(ids)

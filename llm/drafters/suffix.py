@@ -29,4 +29,4 @@ class SuffixStore(FreeDrafter):
         self._memory.add_text(reply)
 
     def learn(self, ids: Sequence[int]) -> None:
-        self._memory.add_text(ids)
+        self._memory.teach_text(ids)

@@ -179,6 +179,28 @@ def test_phrases_are_bounded() -> None:
     assert memory.phrase_after((100,), 1) is None, "the oldest is gone"
 
 
+def test_what_every_call_teaches_is_remembered_once() -> None:
+    memory = Memory()
+    for _ in range(MOST_PHRASES):
+        for drafter in (SuffixStore(memory), Phrases(memory)):
+            drafter.learn((4, 5, 6))
+            drafter.learn((4, 5, 7))
+    memory.add_phrase((8, 9))
+    memory.add_phrase((8, 9))
+    memory.add_phrase((8, 9))
+    likely = memory.phrase_after((), 2)
+    assert likely is not None
+    assert likely.continuation == (8, 9), "said three times, against two that were taught"
+    match = memory.longest_match((4, 5), 2, 1)
+    assert match is not None
+    assert match.share == 0.5
+    for i in range(9000):
+        memory.add_text(range(i, i + 8))
+    assert memory.longest_match((4, 5), 2, 1) is None, "forgotten with the oldest"
+    memory.teach_text((4, 5, 6))
+    assert memory.longest_match((4, 5), 2, 1) is not None
+
+
 def test_nothing_is_shared_between_tenants() -> None:
     memories = Memories()
     memories.of("a").add_phrase((1, 2))
