@@ -8,6 +8,7 @@ from torch.nn.functional import cross_entropy, linear, smooth_l1_loss
 from llm.checkpoints import Checkpoint
 from llm.drafters.feature_layer import Design, FeatureLayer, Memory
 from llm.training.food import Lesson
+from llm.training.loop import bounded
 
 POSITIONS = 64
 """Positions of a text whose laws one step compares: each costs two rows of the vocabulary."""
@@ -31,9 +32,9 @@ class EagleTrainee:
         guessed = self._following(states, lesson)
         wanted = lesson.states[lesson.start + 1 :]
         chosen = torch.randperm(len(wanted))[:POSITIONS]
-        law = linear(wanted[chosen], self._head).softmax(dim=-1)
+        law = bounded(linear(wanted[chosen], self._head)).softmax(dim=-1)
         distance = smooth_l1_loss(guessed, wanted) / wanted.square().mean()
-        return distance + LAW_WEIGHT * cross_entropy(linear(guessed[chosen], self._head), law)
+        return distance + LAW_WEIGHT * cross_entropy(bounded(linear(guessed[chosen], self._head)), law)
 
     def right(self, lesson: Lesson) -> torch.Tensor:
         """Of the first drafted token; those after it follow from states of the layer's own making."""

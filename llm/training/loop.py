@@ -17,6 +17,9 @@ HELD_OUT = 8
 
 CLIP = 1.0
 
+DEEPEST = 60.0
+"""e^-60 is 1e-26: far below any probability that matters, far above the smallest normal float32."""
+
 
 class Trainee(Protocol):
     """Heads with what it takes to train them."""
@@ -94,6 +97,15 @@ def train(
         before=before,
         after=share_right(trainee, held_out),
     )
+
+
+def bounded(logits: torch.Tensor) -> torch.Tensor:
+    """Logits [..., vocabulary] no further below the best than what a probability in float32 can tell.
+
+    Beyond that the probabilities are denormal numbers, on which the products of the way back take ten times
+    as long, and which teach nothing.
+    """
+    return logits.clamp(min=logits.detach().amax(dim=-1, keepdim=True) - DEEPEST)
 
 
 @torch.inference_mode()

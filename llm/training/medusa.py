@@ -7,6 +7,7 @@ from torch.nn.functional import cross_entropy, linear
 
 from llm.drafters.heads import MedusaHeads
 from llm.training.food import Lesson
+from llm.training.loop import bounded
 
 POSITIONS = 64
 """Positions of a text that one step learns from: each costs a row of the vocabulary a head."""
@@ -46,4 +47,4 @@ class MedusaTrainee:
 
     def _logits(self, lesson: Lesson, positions: torch.Tensor) -> torch.Tensor:
         states: torch.Tensor = self.module(lesson.states[lesson.start + positions])
-        return linear(states, self._head)
+        return bounded(linear(states, self._head))
