@@ -28,7 +28,7 @@ CONTEXT = 64
 STATE = 128
 BLOCK = 128  # 8 ms: the precision of `onset` and `offset`
 
-NOISE = 10 ** (-65 / 20)
+NOISE = 10 ** (-70 / 20)
 """Standard deviation of the noise for the network: under that of any room."""
 
 ENTER, RISING, ENTER_FRAMES = 0.5, 0.25, 2
