@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 LONGEST_DRAFT = 15
 """Drafted tokens in one pass at most: sixteen rows, the widest block that costs are measured for."""
 
-_PRIOR_WEIGHT = 2.0
+_PRIOR_WEIGHT = 3.0
 _MEMORY = 0.97
 _LATER = 0.85
 _LEAST_GAIN = 1.02

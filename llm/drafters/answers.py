@@ -48,7 +48,7 @@ class _Guess:
 
     @property
     def confidence(self) -> float:
-        return 0.3 + 0.1 * self.strength
+        return 0.45 + 0.1 * self.strength if self.strength else 0.3
 
 
 class Answers(FreeDrafter):
