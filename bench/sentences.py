@@ -4,7 +4,7 @@ Every contestant reads the table of :mod:`bench.sentence_cases` by character. On
 as its documentation says. One made for whole texts is asked again with every character, and all sentences
 but the last are taken, which is how voice frameworks use it. The peers are optional::
 
-    pip install sentencex pysbd stream2sentence
+    pip install 'rejoinder[bench]'
 """
 
 import statistics
@@ -174,7 +174,8 @@ def main(as_json: Annotated[bool, typer.Option("--json", help="Print the figures
         console.print_json(data=figures)
         return
     table = Table(
-        title=f"{figures['cases']} texts, {figures['boundaries']} boundaries; characters waited for"
+        title=f"{figures['cases']} texts, {figures['boundaries']} boundaries; characters waited for",
+        padding=(0, 0),
     )
     table.add_column("segmenter", no_wrap=True)
     for column in ("F1", "wrong", "missed", "waited", "at most", "chars/s"):
@@ -183,7 +184,8 @@ def main(as_json: Annotated[bool, typer.Option("--json", help="Print the figures
         table.add_row(name, *(f"{value:,}" for value in row.values()))
     console.print(table)
     if figures["missing"]:
-        console.print(f"Not installed, left out: pip install {' '.join(figures['missing'])}")
+        missing = ", ".join(figures["missing"])
+        console.print(f"Not installed, left out: {missing}; pip install 'rejoinder[bench]'", markup=False)
 
 
 if __name__ == "__main__":
