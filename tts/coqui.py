@@ -53,7 +53,7 @@ class CoquiVoice:
     ) -> None:
         speakable("", language=language)
         self.name = f"coqui:{Path(model).name}"
-        self.model: CoquiModel = load_model(model, speaker=speaker, language=language)
+        self.model: CoquiModel = load_model(model, speaker=speaker, language=language.split("-")[0].lower())
         if isinstance(self.model, XttsModel):
             log.warning(XTTS_LICENCE, self.name)
         self.sample_rate = self.model.sample_rate

@@ -38,7 +38,7 @@ def load_voice(
     """
     kind, _, rest = spec.partition(":")
     if kind == "hibari":
-        if language != "en":
+        if not _is_english(language):
             raise ValueError(f"the embedded voice speaks English, not {language!r}; choose another voice")
         return HibariVoice(rest or "heart", threads=threads, cache=cache, pronunciations=pronunciations)
     if kind == "piper" and (rest or path):
@@ -64,6 +64,10 @@ def load_voice(
         f"unknown voice {spec!r}; use hibari, hibari:NAME, piper:PATH, coqui:PATH_OR_NAME?speaker=FILE "
         "or http(s)://HOST/v1?model=NAME&voice=NAME"
     )
+
+
+def _is_english(language: str) -> bool:
+    return language.split("-")[0].lower() == "en"
 
 
 def names_a_server(spec: str) -> bool:
