@@ -30,9 +30,9 @@ def turned(text: str) -> str:
     """What the caller said of themselves, said to them: "My name is" becomes "Your name is"."""
 
     def other(word: re.Match[str]) -> str:
-        turned = _TURNED[word.group().lower()]
-        begins = not word.string[: word.start()].rstrip() or word.string[: word.start()].rstrip()[-1] in ".!?"
-        return turned[0].upper() + turned[1:] if begins else turned
+        said = _TURNED[word.group().lower()]
+        before = word.string[max(0, word.start() - 2) : word.start()].rstrip()
+        return said if before and before[-1] not in ".!?" else said[0].upper() + said[1:]
 
     return _PERSON.sub(other, text)
 

@@ -94,6 +94,21 @@ def test_a_drafter_that_is_always_wrong_is_soon_not_checked_any_more() -> None:
     assert made.stats.passes == len(TRUTH)
 
 
+@dataclass
+class AllOrNothing(Tells):
+    """Right as a whole every other time, else wrong from the first token on."""
+
+    def propose(self, state: ReplyState, budget: int) -> Draft:
+        self.wrong = len(self.asked) % 2
+        return super().propose(state, budget)
+
+
+def test_a_guess_that_is_right_as_a_whole_or_not_at_all_is_drafted_whole() -> None:
+    made = run(AllOrNothing())
+    assert set(widths(made)[:10]) == {LONGEST_DRAFT}
+    assert made.stats.tokens_per_pass > 0.4 * LONGEST_DRAFT
+
+
 def test_nothing_is_drafted_where_checking_costs_as_much_as_writing() -> None:
     assert sum(widths(run(Tells(wrong=1), costs=DEAR))) == 0
 
