@@ -26,7 +26,8 @@ def load_voice(
     """The voice that `spec` names.
 
     - `hibari` or `hibari:NAME`: the embedded voice, or another of `hibari-tts`.
-    - `piper:PATH`: a Piper voice's `.onnx` file or its folder; `piper` alone takes `path`.
+    - `piper:PATH`: a Piper voice's `.onnx` file or its folder, with `?speaker=NAME_OR_NUMBER` behind it where
+      it has several; `piper` alone takes `path`.
     - `coqui:PATH_OR_NAME`, with `?speaker=FILE_OR_NAME` behind it: a Coqui model (XTTS, VITS) and who speaks.
     - `http(s)://HOST/v1?model=NAME&voice=NAME&sample_rate=HERTZ`: an OpenAI-compatible server, asked with
       `api_key`; in English the embedded voice steps in when it fails.
@@ -42,8 +43,10 @@ def load_voice(
             raise ValueError(f"the embedded voice speaks English, not {language!r}; choose another voice")
         return HibariVoice(rest or "heart", threads=threads, cache=cache, pronunciations=pronunciations)
     if kind == "piper" and (rest or path):
+        file, _, query = rest.partition("?")
         return PiperVoice(
-            Path(rest).expanduser() if rest else path or Path(),
+            Path(file).expanduser() if file else path or Path(),
+            speaker=_options(query, {"speaker"}, spec).get("speaker"),
             threads=threads,
             pronunciations=pronunciations,
         )

@@ -19,9 +19,10 @@ CALIBRATION = "1 2 3 4 5 6 7 8."
 
 
 class PiperVoice(SegmentedVoice):
-    """A Piper voice with one speaker and espeak-ng phonemes, by its `.onnx` file or the folder that holds it.
+    """A Piper voice with espeak-ng phonemes, by its `.onnx` file or the folder that holds it.
 
-    The voice's `.onnx.json` lies beside the model. Raises PiperError, CutError or EspeakError, and ValueError
+    The voice's `.onnx.json` lies beside the model. `speaker` is the name or number of one of a voice with
+    several; None takes its first. Raises PiperError, CutError or EspeakError, and ValueError
     for a language that cannot be read aloud.
     """
 
@@ -29,7 +30,12 @@ class PiperVoice(SegmentedVoice):
     network: PiperNetwork
 
     def __init__(
-        self, path: Path, *, threads: int = 1, pronunciations: Mapping[str, str] | None = None
+        self,
+        path: Path,
+        *,
+        speaker: str | None = None,
+        threads: int = 1,
+        pronunciations: Mapping[str, str] | None = None,
     ) -> None:
         model = _model_file(path)
         config = _read_config(model)
@@ -46,10 +52,11 @@ class PiperVoice(SegmentedVoice):
             model.read_bytes(),
             sample_rate=sample_rate,
             scales=scales,
+            speaker=_speaker(config, speaker, model),
             threads=threads,
         )
         super().__init__(
-            f"piper:{model.stem}",
+            f"piper:{model.stem}" if speaker is None else f"piper:{model.stem}:{speaker}",
             sample_rate,
             phonemes,
             network,
@@ -79,8 +86,20 @@ def _read_config(model: Path) -> dict[str, Any]:
         raise PiperError(f"cannot read {path}, the voice's configuration: {error}") from error
     if not isinstance(config, dict):
         raise PiperError(f"{path} is no Piper voice's configuration")
-    if config.get("num_speakers", 1) > 1:
-        raise PiperError(f"{model.name} has several speakers; only voices with one are supported")
     if config.get("phoneme_type", "espeak") != "espeak":
         raise PiperError(f"{model.name} takes no espeak-ng phonemes; only voices that do are supported")
     return config
+
+
+def _speaker(config: dict[str, Any], speaker: str | None, model: Path) -> int | None:
+    """The speaker's number, None for a voice with one."""
+    count = int(config.get("num_speakers", 1))
+    names: dict[str, int] = config.get("speaker_id_map") or {}
+    if speaker is None:
+        return 0 if count > 1 else None
+    if count > 1 and speaker in names:
+        return names[speaker]
+    if count > 1 and speaker.isdecimal() and int(speaker) < count:
+        return int(speaker)
+    known = ", ".join(list(names)[:10]) or "none with a name"
+    raise PiperError(f"{model.name} has no speaker {speaker!r}; of {count} there are: {known}")

@@ -26,6 +26,8 @@ FLOW_WINDOW = 128
 SHORTEST_FLOW = 72
 """Frames. ONNX Runtime sums narrow products in another order, which the flow enlarges."""
 SEED = 0
+SPEAKER = "sid"
+"""The input of voices with several speakers."""
 
 
 class PiperError(ValueError):
@@ -44,14 +46,24 @@ class Encoded:
 class PiperNetwork:
     """One voice's network; safe across threads."""
 
-    def __init__(self, model: bytes, *, sample_rate: int, scales: Sequence[float], threads: int = 1) -> None:
-        """`scales` are the voice's noise, length and duration-noise scales. Raises PiperError."""
+    def __init__(
+        self,
+        model: bytes,
+        *,
+        sample_rate: int,
+        scales: Sequence[float],
+        speaker: int | None = None,
+        threads: int = 1,
+    ) -> None:
+        """`scales` are the voice's noise, length and duration-noise scales; `speaker` is the number of one of
+        a voice with several. Raises PiperError."""
         graph = Graph(model)
         points = _cut_points(graph)
         crossing = graph.crossing([points.latent_noise], [points.decoder_input])
         self._points = points
         self._sample_rate = sample_rate
         self._scales = np.asarray(scales, np.float32)
+        self._speaker = {} if speaker is None else {SPEAKER: np.asarray([speaker], np.int64)}
         duration_noise = {name: Tensor(FLOAT, 3) for name in points.duration_noise}
         self._crossing = crossing
         self._encoder = session(graph.part(duration_noise, [*crossing, points.durations]), threads)
@@ -60,6 +72,8 @@ class PiperNetwork:
         flow_inputs[points.latent_noise] = Tensor(FLOAT, 3)
         self._flow = session(graph.part(flow_inputs, [points.decoder_input]), threads)
         self._decoder = session(graph.part({points.decoder_input: Tensor(FLOAT, 3)}, [points.audio]), threads)
+        decoder_inputs = {decoder_input.name for decoder_input in self._decoder.get_inputs()}
+        self._decoder_speaker = self._speaker if SPEAKER in decoder_inputs else {}
         self.hop = self._decode(np.zeros((1, points.channels, 4), np.float32)).size // 4
         self._flow_context, self._context = self._contexts()
 
@@ -75,6 +89,7 @@ class PiperNetwork:
             "input": np.asarray([ids], np.int64),
             "input_lengths": np.asarray([len(ids)], np.int64),
             "scales": self._scales,
+            **self._speaker,
         }
         for name in self._points.duration_noise:
             inputs[name] = noise.standard_normal((1, 2, len(ids)), dtype=np.float32)
@@ -133,7 +148,7 @@ class PiperNetwork:
             raise PiperError(f"the voice cannot be streamed: {error}") from error
 
     def _decode(self, frames: Frames) -> Samples:
-        window = {self._points.decoder_input: np.ascontiguousarray(frames)}
+        window = {self._points.decoder_input: np.ascontiguousarray(frames), **self._decoder_speaker}
         audio: Samples = self._decoder.run([self._points.audio], window)[0]
         return audio.reshape(-1)
 

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from tests import models
+from tests.tts import tiny_piper
 from tts import espeak, piper_network
 from tts.espeak import Espeak, EspeakError
+from tts.load import load_voice
 from tts.onnx_graph import CutError
 from tts.piper import PiperVoice
 from tts.piper_network import PiperError, PiperNetwork
@@ -130,7 +132,6 @@ def test_a_line_that_espeak_breaks_in_two_stays_one(piper: PiperVoice) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"num_speakers": 4}, "several speakers"),
         ({"phoneme_type": "text"}, "espeak-ng phonemes"),
         ({"audio": {}}, "lacks 'sample_rate'"),
     ],
@@ -143,6 +144,34 @@ def test_voices_of_another_kind_are_refused(
     (tmp_path / "voice.onnx.json").write_text(json.dumps(config), encoding="utf-8")
     with pytest.raises(PiperError, match=message):
         PiperVoice(tmp_path)
+
+
+def test_a_voice_with_several_speakers_has_each_of_them(piper: PiperVoice, tmp_path: Path) -> None:
+    config = json.loads(Path(f"{_model()}.json").read_text(encoding="utf-8"))
+    config |= {"num_speakers": 3, "speaker_id_map": {"ann": 0, "bob": 1, "cid": 2}}
+    (tmp_path / "voice.onnx").write_bytes(tiny_piper.model(speakers=3))
+    (tmp_path / "voice.onnx.json").write_text(json.dumps(config), encoding="utf-8")
+    first, ann, bob, second = (
+        load_voice(f"piper:{tmp_path}{speaker}")
+        for speaker in ("", "?speaker=ann", "?speaker=bob", "?speaker=1")
+    )
+    assert isinstance(bob, PiperVoice)
+    (segment,) = bob.phonemes.segments(SENTENCES[2])
+    audio = [
+        voice.network.whole(voice.network.encode(segment.ids))
+        for voice in (first, ann, bob, second)  # type: ignore[attr-defined]
+    ]
+    np.testing.assert_array_equal(audio[0], audio[1])
+    np.testing.assert_array_equal(audio[2], audio[3])
+    assert np.abs(audio[1] - audio[2]).max() > 0.01
+    windows = list(bob.network.stream(bob.network.encode(segment.ids)))
+    assert len(windows) > 1
+    np.testing.assert_allclose(np.concatenate(windows), audio[2], atol=1e-5)
+    for nobody in ("dan", "3"):
+        with pytest.raises(PiperError, match=f"no speaker '{nobody}'; of 3 there are: ann, bob, cid"):
+            load_voice(f"piper:{tmp_path}?speaker={nobody}")
+    with pytest.raises(PiperError, match="no speaker 'ann'; of 1 there are"):
+        PiperVoice(_model(), speaker="ann")
 
 
 def test_a_language_without_words_for_numbers_is_refused(piper: PiperVoice, tmp_path: Path) -> None:

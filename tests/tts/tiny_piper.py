@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-CHANNELS, SYMBOLS, HOP = 8, 16, 4
+CHANNELS, SYMBOLS, HOP = 8, 256, 4
 
 
 class _Network:
@@ -37,7 +37,7 @@ class _Network:
         return self.node("Conv", inputs, weight, kernel_shape=[kernel], dilations=[dilation], pads=[pad, pad])
 
 
-def model(*, kernel: int, dilation: int) -> bytes:
+def model(*, kernel: int = 3, dilation: int = 1, speakers: int = 1) -> bytes:
     """Inputs and outputs as in a Piper voice's file; `kernel` and `dilation` (samples) are the decoder's."""
     net = _Network()
     embedded = net.node("Gather", net.weight("emb.weight", SYMBOLS, CHANNELS), "input")  # [1, phonemes, 8]
@@ -57,11 +57,19 @@ def model(*, kernel: int, dilation: int) -> bytes:
     net.constant("zero_axis", [0])
     mean = net.node("Transpose", by_frame, perm=[0, 2, 1])  # [1, 8, frames]
 
+    if speakers > 1:
+        column = net.constant("speaker_column", [1, CHANNELS, 1])
+        vector = net.node("Gather", net.weight("emb_g.weight", speakers, CHANNELS), "sid")
+        speaker = net.node("Reshape", vector, column)
+        mean = net.node("Add", mean, speaker)
+
     latent_noise = net.node("RandomNormalLike", mean)
     scale = net.node("Gather", "scales", "zero", axis=0)
     latents = net.node("Add", mean, net.node("Mul", latent_noise, scale))
     flowed = net.node("Add", latents, net.convolution("flow", latents, 5, 1))
     audio = net.convolution("dec.conv_pre", flowed, 7, 1)
+    if speakers > 1:
+        audio = net.node("Add", audio, speaker)
     up = net.weight("dec.up.weight", CHANNELS, CHANNELS, 2 * HOP)
     audio = net.node("ConvTranspose", audio, up, kernel_shape=[2 * HOP], strides=[HOP], pads=[2, 2])
     audio = net.convolution("dec.block", net.node("LeakyRelu", audio), kernel, dilation)
@@ -73,6 +81,8 @@ def model(*, kernel: int, dilation: int) -> bytes:
         helper.make_tensor_value_info("input_lengths", TensorProto.INT64, [1]),
         helper.make_tensor_value_info("scales", TensorProto.FLOAT, [3]),
     ]
+    if speakers > 1:
+        inputs.append(helper.make_tensor_value_info("sid", TensorProto.INT64, [1]))
     outputs = [helper.make_tensor_value_info("output", TensorProto.FLOAT, [1, 1, "samples"])]
     graph = helper.make_graph(net.nodes, "tiny", inputs, outputs, net.weights)
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
