@@ -54,7 +54,8 @@ class Voice(Protocol):
     def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
         """Say `text`, one sentence as the language model wrote it, and yield its audio as it is made.
 
-        The text is made speakable inside. Leading silence is trimmed; the natural gap after the unit is the
+        The text is made speakable inside. A unit may be of any length: what is longer than the engine says at
+        once is parted where a speaker would pause, and a single word is a unit too. Leading silence is trimmed; the natural gap after the unit is the
         end of its audio. Text with nothing to say in it yields nothing. The concatenated chunks are the whole
         unit; their words, in order, do not overlap and lie inside its audio.
         """

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.track import Track
 from tts.hibari import HibariVoice
+from tts.voice import VoiceChunk
 
 WRITTEN = (
     "It costs $1,234.50, or 3.5% less before 2024-05-03. ",
@@ -17,15 +20,23 @@ WRITTEN = (
     "See https://example.com/help?id=7 or [the list](http://a.bc): 5 km, 20 °C, 1/2 cup. ",
     "Dr. Łukasz Smith-Jones isn't at 12 St. James St. on Jan. 5th, I'm told… 😊\n\n",
 )
-VOICE = HibariVoice()
-CHUNKS = {text: list(VOICE.synthesise(text, cancelled=lambda: False)) for text in WRITTEN}
+
+
+@cache
+def voice() -> HibariVoice:
+    return HibariVoice()
+
+
+@cache
+def chunks_of(text: str) -> tuple[VoiceChunk, ...]:
+    return tuple(voice().synthesise(text, cancelled=lambda: False))
 
 
 def track_of(sentences: list[str]) -> Track:
-    track = Track(VOICE.sample_rate)
+    track = Track(voice().sample_rate)
     for text in sentences:
         track.begin_sentence(text)
-        for chunk in CHUNKS[text]:
+        for chunk in chunks_of(text):
             track.append(chunk)
     track.finish()
     return track
@@ -33,7 +44,7 @@ def track_of(sentences: list[str]) -> Track:
 
 @pytest.mark.parametrize("text", WRITTEN)
 def test_every_written_word_is_said_once_and_in_order(text: str) -> None:
-    words = [word for chunk in CHUNKS[text] for word in chunk.words]
+    words = [word for chunk in chunks_of(text) for word in chunk.words]
     last = 0
     for word in words:
         assert last <= word.start_char < word.end_char <= len(text)
