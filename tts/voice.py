@@ -55,7 +55,7 @@ class Voice(Protocol):
         """Say `text`, one sentence as the language model wrote it, and yield its audio as it is made.
 
         The text is made speakable inside. A unit may be of any length: what is longer than the engine says at
-        once is parted where a speaker would pause, and a single word is a unit too. Leading silence is trimmed; the natural gap after the unit is the
-        end of its audio. Text with nothing to say in it yields nothing. The concatenated chunks are the whole
-        unit; their words, in order, do not overlap and lie inside its audio.
+        once is parted where a speaker would pause. Leading silence is trimmed; the natural gap after the unit
+        is the end of its audio. Text with nothing to say in it yields nothing. The concatenated chunks are
+        the whole unit; their words, in order, do not overlap and lie inside its audio.
         """
