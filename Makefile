@@ -53,7 +53,7 @@ coqui: $(INSTALLED) ## add Coqui voices to the environment (about 500 MB; XTTS w
 	@$(BIN)/python -c 'import torchaudio' 2>/dev/null || rm -f $(VENV)/lib/python3*/site-packages/torchaudio/lib/_torchaudio.so
 	@$(BIN)/python -c 'import torchaudio'
 
-test-coqui: ## test Coqui voices with the real package, in .venv-coqui (about 2 GB; not part of `make test`)
+test-coqui: ## test Coqui voices with the real package, in .venv-coqui (2.4 GB; not part of `make test`)
 	@$(MAKE) --no-print-directory coqui VENV=.venv-coqui
 	.venv-coqui/bin/python -m pytest tests/coqui $(ARGS)
 
