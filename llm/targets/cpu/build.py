@@ -98,7 +98,9 @@ def _build(folder: Path, progress: Callable[[str], None]) -> None:
             return
         progress("building the language model's kernel for this machine (once)")
         workspace = folder / "build"
-        workspace.mkdir(exist_ok=True)
+        # What a build that was killed has left includes torch's own lock, which the next would wait for.
+        shutil.rmtree(workspace, ignore_errors=True)
+        workspace.mkdir()
         try:
             with _tools(compiler):
                 cpp_extension.load(
