@@ -31,7 +31,7 @@ INTERRUPTIONS = (
 )
 """Each gets an answer that is long enough to be interrupted by the next."""
 
-BACKCHANNELS = ("Uh-huh.", "Right.", "Okay.", "Yeah.", "I see.", "Mm-hm.", "Sure.")
+BACKCHANNELS = ("Uh-huh.", "Right.", "Okay.", "Yeah.", "I see.", "Got it.", "All right.")
 
 INTERRUPTIONS_A_CALL = 10
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from asr.recogniser import Transcript
@@ -110,12 +111,18 @@ class CommitGate:
             return  # too early to tell: recognition is repeated at the soft end
         attempt.transcript = transcript
         turn.timeline.mark("asr_final", self._call.now())
-        if turn.over_agent and self._listener.weigh(turn, transcript.text, final=True) != "stop":
+        if turn.over_agent and not self._interrupts(turn, transcript):
             return
         if not said:
             self._listener.drop(turn)
         else:
             self._draft_if_room(turn, attempt)
+
+    def _interrupts(self, turn: Turn, transcript: Transcript) -> bool:
+        probabilities = [word.probability for word in transcript.words]
+        confidence = fmean(probabilities) if probabilities else 0.0
+        verdict = self._listener.weigh(turn, transcript.text, final=True, confidence=confidence)
+        return verdict == "stop"
 
     def _draft_if_room(self, turn: Turn, attempt: Attempt) -> None:
         turn.draft_skipped = self._no_draft(turn)

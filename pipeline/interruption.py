@@ -61,9 +61,19 @@ BACKCHANNELS = frozenset(
 }
 """Said to keep the other one talking; they stop nobody."""
 
-_WORDS_SO_FAR = 2
-"""Real words that stop the agent while the caller is still speaking. One alone may be the misheard beginning
-of a listening noise; the agent is silent meanwhile, so waiting for the next costs nobody anything."""
+COMMANDS = frozenset(
+    ["stop", "wait", "no", "hold", "hang", "hello", "sorry", "excuse", "listen", "quiet", "shush"]
+)
+"""Meant whatever else; recognition is not always sure of them when they stand alone."""
+
+_WORDS_SO_FAR = 3
+"""Real words that stop the agent while the caller is still speaking. Fewer may be a misheard listening noise;
+the agent is silent meanwhile, so waiting for the next costs nobody anything."""
+
+_MURMUR_WORDS = 2
+_MURMUR_CONFIDENCE = 0.5
+"""A humming caller is heard as a word or two that recognition itself does not believe in ("Mom" at 0.2);
+words that were said alone have 0.5 and more, except some commands."""
 
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*", re.UNICODE)
 
@@ -98,14 +108,27 @@ def is_echo(text: str, agent_says: str, *, final: bool = True) -> bool:
     return matched >= 0.8 * len(said)
 
 
+def is_murmur(text: str, confidence: float) -> bool:
+    """Whether a final text is so short and so unsure that it stands for no words."""
+    said = words(text)
+    unsure = len(said) <= _MURMUR_WORDS and confidence < _MURMUR_CONFIDENCE
+    return unsure and COMMANDS.isdisjoint(said)
+
+
 def judge(
-    policy: Interruptions, *, text: str, final: bool, agent_says: str, turn_is_over: bool = False
+    policy: Interruptions,
+    *,
+    text: str,
+    final: bool,
+    agent_says: str,
+    confidence: float = 1.0,
+    turn_is_over: bool = False,
 ) -> Verdict:
     """What to do about speech over the agent.
 
     `text`: the words recognised so far, tentative ones included. `final`: the caller is quiet again and
-    `text` is all there is. `agent_says`: the reply that plays. `turn_is_over`: the reply has been fully sent
-    and heard.
+    `text` is all there is; `confidence` is the mean probability of its words then. `agent_says`: the reply
+    that plays. `turn_is_over`: the reply has been fully sent and heard.
     """
     if turn_is_over and words(text):
         return "stop"
@@ -115,6 +138,8 @@ def judge(
         return "stop" if words(text) or not final else "resume"
     if is_backchannel(text) or is_echo(text, agent_says, final=final):
         return "resume" if final else "wait"
+    if final and is_murmur(text, confidence):
+        return "resume"
     needed = policy.words if final else max(policy.words, _WORDS_SO_FAR)
     if len(words(text)) >= needed:
         return "stop"

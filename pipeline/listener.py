@@ -172,14 +172,15 @@ class Listener:
 
     # ---- speech over the agent
 
-    def weigh(self, turn: Turn, text: str, *, final: bool) -> Verdict:
-        """Is this an interruption? Acts on the verdict."""
+    def weigh(self, turn: Turn, text: str, *, final: bool, confidence: float = 1.0) -> Verdict:
+        """Is this an interruption? Acts on the verdict (see `pipeline.interruption.judge`)."""
         mouth = self._call.mouth
         verdict = judge(
             self._call.agent.interruptions,
             text=text,
             final=final,
             agent_says=mouth.says,
+            confidence=confidence,
             turn_is_over=mouth.answer is None,
         )
         if verdict == "wait" and not words(text) and turn.seconds > _NOISE_SECONDS:

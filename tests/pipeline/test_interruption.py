@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.agent import Interruptions
-from pipeline.interruption import is_backchannel, is_echo, judge
+from pipeline.interruption import is_backchannel, is_echo, is_murmur, judge
 
 SAYS = "We are open Monday to Friday from eight in the morning to six in the evening."
 
@@ -24,14 +24,15 @@ AT_ONCE = Interruptions(mode="at_once")
         (WORDS, " Mm-hm.", True, "resume"),
         (WORDS, " Yeah, right, okay.", True, "resume"),
         (WORDS, " I see.", True, "resume"),
-        (WORDS, " Okay, but", False, "stop"),
+        (WORDS, " Okay, but I", False, "stop"),
         (WORDS, " Wait!", False, "wait"),
         (WORDS, " Wait!", True, "stop"),
-        (WORDS, " Wait, please", False, "stop"),
+        (WORDS, " Wait, please", False, "wait"),
+        (WORDS, " Wait, please, I", False, "stop"),
         (WORDS, " No.", True, "stop"),
         (TWO, " Wait!", False, "wait"),
         (TWO, " Wait!", True, "resume"),
-        (TWO, " Wait, please.", False, "stop"),
+        (TWO, " Wait, please, now.", False, "stop"),
         (OFF, " Stop it now!", False, "wait"),
         (OFF, " Stop it now!", True, "resume"),
         (AT_ONCE, "", False, "stop"),
@@ -71,3 +72,19 @@ def test_echo_needs_the_agents_words_in_their_order() -> None:
     assert not is_echo("open Monday", SAYS)
     assert is_echo("open Monday", SAYS, final=False)
     assert not is_echo("can I book Monday please", SAYS)
+
+
+@pytest.mark.parametrize(
+    ("text", "confidence", "murmur"),
+    [
+        ("Mom", 0.21, True),
+        ("and Memechan.", 0.31, True),
+        ("Tuesday", 0.99, False),
+        ("Stop.", 0.38, False),
+        ("I would like", 0.3, False),
+    ],
+)
+def test_what_recognition_does_not_believe_in_is_a_murmur(text: str, confidence: float, murmur: bool) -> None:
+    assert is_murmur(text, confidence) is murmur
+    verdict = judge(WORDS, text=text, final=True, agent_says=SAYS, confidence=confidence)
+    assert verdict == ("resume" if murmur else "stop")

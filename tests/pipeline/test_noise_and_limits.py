@@ -21,7 +21,7 @@ from pipeline.events import (
 )
 from pipeline.microphone import Microphone
 from pipeline.outbox import Outbox
-from tests.pipeline.fakes import QUIET, RATE, RecordingPeer, Scene
+from tests.pipeline.fakes import QUIET, RATE, Detector, RecordingPeer, Scene
 from tests.virtual_time import run
 
 QUESTION = [(" What", 1.2), (" time", 1.5), (" is", 1.7), (" it?", 2.0)]
@@ -157,7 +157,8 @@ def test_a_peer_that_reads_nothing_is_given_up_before_memory_is() -> None:
 
 
 def interruption(played_ms: float, at: float = 4.0) -> Scene:
-    """The agent answers at about 2.4 s; the caller stops it at about 3.6 s; the report comes at `at`."""
+    """The agent answers at about 2.4 s, the caller stops it at about 3.6 s and is quiet from 4.6 s on; the
+    report comes at `at`."""
 
     def report(call: Call) -> None:
         done = scene.peer.of(ReplyDone)[0]
@@ -165,8 +166,9 @@ def interruption(played_ms: float, at: float = 4.0) -> Scene:
 
     scene = Scene(
         speech=[(1.0, 2.0), (3.2, 4.6)],
-        words=[*QUESTION, (" No,", 3.4), (" wait,", 3.6), (" tomorrow.", 4.6)],
+        words=[*QUESTION, (" No,", 3.3), (" not", 3.45), (" that,", 3.6), (" wait.", 4.6)],
         seconds=12.0,
+        detector=Detector(0.99, 0.5),
         actions=[(at, report)],
     )
     return scene
@@ -192,11 +194,11 @@ def test_a_late_truncation_amends_what_was_heard(played_ms: float, heard: list[s
 
 def test_a_truncation_makes_the_draft_anew() -> None:
     """It comes after the soft end: what was drafted with the old memory is not said."""
-    scene = interruption(600.0, at=4.93)
+    scene = interruption(600.0, at=4.9)
     run(scene.play())
     assert agents_words(scene) == ["You said"]
     assert scene.language.drafts[-1], "the outdated reply is the draft"
-    assert scene.records[-1].reply_text == "You said No, wait, tomorrow. Is there more?"
+    assert scene.records[-1].reply_text == "You said No, not that, wait. Is there more?"
 
 
 def test_a_truncation_of_an_older_reply_changes_nothing() -> None:
