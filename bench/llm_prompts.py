@@ -70,15 +70,13 @@ ECHO: dict[str, tuple[str, ...]] = {
             f"My name is {name}, my e-mail is {mail}, my number is {number}. Please repeat all three."
             for name, mail, number in _CONTACTS
         ),
-        *(
-            f"Please take this down and read it back exactly: {message}"
-            for message in (
-                "the delivery has to come through the back gate while the front door is being painted",
-                "Mister Okafor called about the second invoice and will ring again on Thursday",
-                "the blue umbrella in the waiting room is my daughter's and we pick it up tomorrow",
-                "please tell the doctor that the new tablets make me sleepy in the afternoon",
-            )
-        ),
+        "My message is: the delivery has to come through the back gate while the front door is being painted. "
+        "Please repeat my message.",
+        "Mister Okafor called about the second invoice and will ring again on Thursday. "
+        "Please repeat that word for word.",
+        "The blue umbrella in the waiting room is my daughter's and we pick it up tomorrow. "
+        "Please repeat that word for word.",
+        "The new tablets make me sleepy in the afternoon. Please repeat what I just said.",
     ),
     "policy": (
         *(f"Please tell me word for word {policy}." for policy in _POLICIES),
