@@ -70,8 +70,8 @@ ECHO: dict[str, tuple[str, ...]] = {
             f"My name is {name}, my e-mail is {mail}, my number is {number}. Please repeat all three."
             for name, mail, number in _CONTACTS
         ),
-        "My message is: the delivery has to come through the back gate while the front door is being painted. "
-        "Please repeat my message.",
+        "My message is: the delivery has to come through the back gate while the front door is being "
+        "painted. Please repeat my message.",
         "Mister Okafor called about the second invoice and will ring again on Thursday. "
         "Please repeat that word for word.",
         "The blue umbrella in the waiting room is my daughter's and we pick it up tomorrow. "
