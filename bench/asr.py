@@ -25,7 +25,7 @@ from transformers.models.whisper.english_normalizer import EnglishTextNormalizer
 from asr.recogniser import Recogniser, Word
 from bench.questions import RATE, SPEAKERS
 from bench.report import machine, percentile, show
-from bench.utterances import INSTALL, Spoken, recorded, silence, spoken
+from bench.utterances import INSTALL, SENTENCES, Spoken, recorded, silence, spoken
 from pipeline import catalogue
 from pipeline.events import Audio
 
@@ -111,7 +111,12 @@ def measure(*, threads: int, quick: bool) -> dict[str, Any]:
     recogniser = Recogniser(catalogue.path("whisper-base"), threads=threads)
     recogniser.warm_up()
     stock = Stock(threads)
-    utterances = [*recorded(), *(u for speaker in SPEAKERS for u in spoken(speaker))]
+    spoken_in_turn = (
+        utterance
+        for number, speaker in enumerate(SPEAKERS)
+        for utterance in spoken(speaker, SENTENCES[number :: len(SPEAKERS)])
+    )
+    utterances = [*recorded(), *spoken_in_turn]
     if quick:
         utterances = utterances[::4]
     ours, theirs = [], []

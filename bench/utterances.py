@@ -67,7 +67,25 @@ SENTENCES = (
     "Do you think that he could call me back | before noon?",
 )
 
-# The same for the sentences that are read: after which of their words they could have ended.
+# Never used to choose a setting: what a policy does with them is what it does with new sentences.
+UNSEEN_SENTENCES = (
+    "Can I bring my dog | when I come | on Wednesday?",
+    "I'd rather speak to a person | about this, | if that's okay.",
+    "The delivery was supposed to come | this morning | but nobody rang the bell.",
+    "How old does my son have to be | before he can join | the swimming class?",
+    "Yes, | I'd like that.",
+    "Let's say Thursday, | or even better, Friday | in the afternoon.",
+    "We moved | to a new house | in April, so our address has changed.",
+    "Uh, could you, um, tell me where I can leave the keys?",
+    "My account number is nine two, four eight, seven one, three.",
+    "There is a strange noise | whenever I turn on the heating | in the bathroom.",
+    "Who do I call | if the alarm goes off | at night?",
+    "I have been waiting | for two weeks | and still haven't heard anything | from you.",
+    "Would it be cheaper | to repair it | or should I buy a new one?",
+    "No, | the blue one, | please.",
+)
+
+# Where the sentences that are read could have ended: after which of their words.
 READ_ENDS = {
     "sense_and_sensibility_01_austen_64kb-0870": frozenset({9, 14, 15, 20}),
     "sense_and_sensibility_01_austen_64kb-0920": frozenset({8}),

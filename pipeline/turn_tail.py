@@ -28,9 +28,9 @@ _OPENING = re.compile(
     r"|what|which|who|whose|where|when|how|why|if|that|and|but|or|so|because|um|uh|like|well|actually|maybe"
 )
 _SUBORDINATE = re.compile(r"((and|but|so|well),? )?(if|unless|because|although|since|once|whenever)\b[^,]*")
-_YES_NO = re.compile(
-    r"yes|yeah|yep|yup|sure|okay|ok|right|correct|exactly|absolutely|please"
-    r"|no|nope|nah|not|never|thanks|thank|you|of|course|that's|it|is"
+_SHORT_ANSWER = re.compile(
+    r"yes|yeah|yep|yup|sure|okay|ok|right|correct|exactly|absolutely|please|fine|good"
+    r"|no|nope|nah|not|never|thanks|thank|you|of|course|that's|all|it|is|hello|hi|bye|goodbye|bye-bye"
 )
 _DIGITS = 7  # a dictated number with fewer is not over
 _DICTATED = re.compile(r"(?:\d[\s,.-]*)+$")
@@ -55,19 +55,22 @@ def tail(transcript: str, expecting: Expecting = "") -> Tail:
     subordinate = _SUBORDINATE.fullmatch(text.lower()) is not None
     if text.endswith((",", "-", "…", "...", ";", ":")) or ((dangles or subordinate) and not asks):
         return "unfinished"
+    if needs_no_mark(text):
+        return "finished"
     opens = len(words) <= 2 and _OPENING.fullmatch(words[0]) is not None
     return "doubtful" if text[-1] not in ".?!" or dangles or opens else "finished"
 
 
-def is_yes_or_no(transcript: str) -> bool:
-    """Is this all of an answer to a question that asks for yes or no?"""
-    words = re.findall(r"[a-z']+", transcript.lower())
-    return 0 < len(words) <= 5 and all(_YES_NO.fullmatch(word) for word in words)
+def is_short_answer(transcript: str) -> bool:
+    """A word or a few that are a whole turn: yes, no, thanks, a greeting; "is it" opens a question."""
+    words = re.findall(r"[a-z'-]+", transcript.lower())
+    return 0 < len(words) <= 5 and words[0] != "is" and all(map(_SHORT_ANSWER.fullmatch, words))
 
 
-def ends_with_digit(transcript: str) -> bool:
-    """Recognisers leave the closing mark out after numbers."""
-    return transcript.strip()[-1:].isdigit()
+def needs_no_mark(transcript: str) -> bool:
+    """Recognisers leave the closing mark out after numbers and addresses and doubt it after short answers."""
+    text = transcript.strip()
+    return text[-1:].isdigit() or _ADDRESS.search(text) is not None or is_short_answer(text)
 
 
 def _digits(text: str) -> int:

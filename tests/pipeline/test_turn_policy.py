@@ -111,8 +111,11 @@ def test_a_doubtful_mark_waits_however_final_it_sounds() -> None:
     assert POLICY.min_silence_ms == sure < doubtful < none == POLICY.max_silence_ms
 
 
-def test_a_number_needs_no_mark() -> None:
-    assert required("Around 10", closing=0.0) == POLICY.min_silence_ms
+@pytest.mark.parametrize(
+    "transcript", ["Around 10", "yes", "Okay", "No thanks", "Thank you, bye", "It's anna@example.com"]
+)
+def test_numbers_short_answers_and_addresses_need_no_mark(transcript: str) -> None:
+    assert required(transcript, closing=0.0) == POLICY.min_silence_ms
 
 
 def test_the_detector_alone_goes_a_part_of_the_way_beside_a_mark_and_all_of_it_without() -> None:
