@@ -25,9 +25,9 @@ _BEGINNING = 10
 _SURE = 6
 """Characters in common that say where in a text the reply is; fewer may be chance."""
 
-_LOOSE, _OPENED, _CLOSE = 4, 8, 12
+_LOOSE, _OPENED, _CLOSE, _ASKED = 4, 8, 12, 16
 """What speaks for a draft (`Draft.evidence`), apart from the strengths of a guess at a whole reply: the gate
-learns about each on its own.
+learns about each on its own. The words of a question are seldom said again, those of a request often.
 """
 
 _WORDS = re.compile(r"[^\W_]+")
@@ -71,9 +71,12 @@ class Answers(FreeDrafter):
         if not reply:
             return self._whole(budget)
         said = self._decode(reply[-_TAIL:])
-        rest, matched = self._rest(said)
-        if rest:
-            return self._draft(rest, budget, _CLOSE if matched >= _SURE else _LOOSE, 0.5)
+        text, end, matched = self._place(said)
+        if text[end:]:
+            close = matched >= _SURE
+            if self._is_question and (self._guess is None or text != self._guess.text):
+                return self._draft(text[end:], budget, _ASKED + 4 * close, 0.25)
+            return self._draft(text[end:], budget, _CLOSE if close else _LOOSE, 0.5)
         return self._behind_opening(said, budget) if len(said) <= _LONGEST_OPENING else NOTHING
 
     def observe(self, reply: Sequence[int]) -> None:
@@ -102,9 +105,10 @@ class Answers(FreeDrafter):
         """A new question: choose the guess, and the texts that the reply may be found in."""
         self._asked = asked
         self._guess = self._best(asked)
+        self._is_question = asked.rstrip().endswith("?")
         styles = (STYLES[self._style], *STYLES)
         guess = () if self._guess is None else (self._guess.text,)
-        self._places = dict.fromkeys((*guess, *(style(asked) for style in styles)), 0)
+        self._places = dict.fromkeys((*guess, *(style(asked).rstrip("? ") for style in styles)), 0)
 
     def _whole(self, budget: int) -> Draft:
         """The guess from its beginning, opened as it was the last time somebody asked like this."""
@@ -121,14 +125,14 @@ class Answers(FreeDrafter):
         text = ("" if said.endswith(",") else ",") + " " + _inside(self._guess.text)
         return self._draft(text, budget, _OPENED, self._guess.confidence)
 
-    def _rest(self, said: str) -> tuple[str, int]:
-        """How the guess, or the caller's own words, go on behind the end of what is said already."""
+    def _place(self, said: str) -> tuple[str, int, int]:
+        """Where the reply is, in the guess or the caller's own words: text, place, how much matches."""
         found = {text: where(text, said, since) for text, since in self._places.items()}
         text, (end, matched) = max(found.items(), key=lambda item: item[1][1])
         if not matched:
-            return "", 0
+            return "", 0, 0
         self._places[text] = end
-        return text[end:], matched
+        return text, end, matched
 
     def _draft(self, text: str, budget: int, evidence: int, confidence: float) -> Draft:
         ids = tuple(self._encode(text[:_MOST_CHARACTERS]))
