@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from math import log, prod
 from pathlib import Path
 from statistics import mean
@@ -21,7 +20,7 @@ import numpy as np
 
 from asr import guards
 from asr.audio import SAMPLE_RATE, Audio, as_audio
-from asr.commit import AlignmentGuard, CommitPolicy, Word, held_back
+from asr.commit import AlignmentGuard, CommitPolicy, Word
 from asr.hotwords import ADVANTAGE, Hotwords
 from asr.vad import SileroVad
 from asr.whisper import FRAMES_PER_SECOND, Token, Whisper
@@ -33,8 +32,6 @@ PADDING = 2.0  # seconds of silence that a pass sees after the voice: with less,
 LONG_WINDOW = 6.0  # a longer window gives up its settled part
 KEPT_CONTEXT = 1.5  # of settled speech that stays in the window
 LONGEST_WINDOW = 24.0  # nothing settled by then: the oldest part is settled or dropped anyway
-FINAL_GUARD = 0.4  # the final pass takes words as known that ended so many seconds before the last pass did
-LIKELY = 0.7  # and that were heard with this probability
 LEAD_IN = 0.3  # seconds kept before the first voice
 PIECE = 8.0  # seconds: more audio than this at once is heard piece by piece
 
@@ -182,7 +179,7 @@ class Utterance:
         may change. Cancelled, it tells what was known.
         """
         with self._passing:
-            self._hear_pending(cancelled, final=True)
+            self._hear_pending(cancelled)
             words = (*self._committed, *(heard.word for heard in self._tentative))
             text = "".join(word.text for word in words).strip()
             return Transcript(text, words, self._window.end, self._closing())
@@ -194,7 +191,7 @@ class Utterance:
         marks = len(self._whisper.closing([token.id for token in last]))
         return round(prod(token.probability for token in last[-marks:]), 3) if marks else 0.0
 
-    def _hear_pending(self, cancelled: Cancelled, *, final: bool = False) -> bool:
+    def _hear_pending(self, cancelled: Cancelled) -> bool:
         """Move what was fed into the window and run a pass if one is needed; says if there was one."""
         with self._feeding:
             pending, self._pending, self._pending_samples = self._pending, [], 0
@@ -204,7 +201,7 @@ class Utterance:
             self._append(audio[start : start + piece])
             if start + piece < len(audio) and self._listen(cancelled):
                 self._commit()
-        return self._listen(cancelled, self._likely() if final else ())
+        return self._listen(cancelled)
 
     def _append(self, audio: Audio) -> None:
         self._window.append(audio)
@@ -215,38 +212,25 @@ class Utterance:
     def _unheard(self) -> bool:
         return self._window.voice_start is not None and self._window.voice_end > self._heard_to
 
-    def _likely(self) -> list[_Heard]:
-        """Tentative words that the last pass was sure of and that ended well before its audio did."""
-        words = [heard.word for heard in self._tentative]
-        sure = takewhile(
-            lambda word: word.probability >= LIKELY and word.end <= self._heard_to - FINAL_GUARD, words
-        )
-        return self._tentative[: held_back(words, len(list(sure)))]
-
-    def _listen(self, cancelled: Cancelled, likely: Sequence[_Heard] = ()) -> bool:
-        """One pass if there is voice that none has heard: `_tentative` is what follows the settled words.
-
-        `likely`: words after the settled ones that the pass takes as heard before.
-        """
+    def _listen(self, cancelled: Cancelled) -> bool:
+        """One pass if there is voice that none has heard: `_tentative` is what follows the settled words."""
         window = self._window
         if not self._unheard() or cancelled():
             return False
         voice_end = window.voice_end - window.start
-        settled, taken = _ids(self._settled), _ids(likely)
-        taken = taken[: len(taken) - len(self._whisper.closing(taken))]
+        forced = _ids(self._settled)
         encoded = self._whisper.encode(window.features(PADDING))
         if cancelled():
             return False
-        known = [*self._settled, *likely]
-        known_to = known[-1].word.end - window.start if known else 0.0
-        limit = guards.token_limit(voice_end - known_to)
-        rest = guards.spoken(self._whisper.decode(encoded, [*settled, *taken], limit), voice_end)
+        settled_to = self._settled[-1].word.end - window.start if self._settled else 0.0
+        limit = guards.token_limit(voice_end - settled_to)
+        ids = guards.spoken(self._whisper.decode(encoded, forced, limit), voice_end)
         frames = max(2, round(voice_end * FRAMES_PER_SECOND))
 
         def align(ids: Sequence[int]) -> list[Token]:
-            return self._whisper.align(encoded, [*settled, *ids], frames)[len(settled) :]
+            return self._whisper.align(encoded, [*forced, *ids], frames)[len(forced) :]
 
-        tokens = align([*taken, *rest])
+        tokens = align(ids)
         self._tentative = self._prefer_hotwords(self._words(tokens[: guards.placed(tokens)]), align)
         self._heard_to = max(window.voice_end, window.end)
         if not self._settled and self._made_up(voice_end):

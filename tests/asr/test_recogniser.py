@@ -132,3 +132,26 @@ def test_a_missing_model_or_language_is_named(tmp_path: Path) -> None:
         Recogniser(tmp_path)
     with pytest.raises(ValueError, match="English only"):
         Recogniser(path("whisper-tiny.en"), language="de")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text", "low", "high"),
+    [
+        (7.1, "to do for them.", 0.7, 1.0),
+        (5.8, "prudently in his", 0.0, 0.0),
+        (3.5, "consider how", 0.0, 0.0),
+    ],
+)
+def test_the_closing_mark_and_its_probability_are_those_of_an_end(
+    recogniser: Recogniser, sentences: list[Recording], seconds: float, text: str, low: float, high: float
+) -> None:
+    utterance = recogniser.open()
+    utterance.feed(np.concatenate([sentences[0].audio[: round(seconds * RATE)], silence(0.2)]))
+    transcript = utterance.finish(never)
+    assert transcript.text.endswith(text)
+    assert transcript.closing is not None
+    assert low <= transcript.closing <= high
+
+
+def test_nothing_said_has_no_closing_mark(recogniser: Recogniser) -> None:
+    assert recogniser.open().finish(never).closing is None
