@@ -30,7 +30,7 @@ from web.server import CannotListen, Server
 from web.talk_client import WIRE_RATE
 
 _QUIET_SECONDS = 2.0
-"""So long without a sound from the agent, and it is the caller's turn: slow machines pause in an answer."""
+"""So long without a sound from the agent, and it is the caller's turn."""
 
 _GREETING_SECONDS = 8.0
 _ANSWER_SECONDS = 30.0
@@ -53,7 +53,7 @@ class CallFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class Answer:
     """Seconds from the end of what the caller said to the first sound of the answer, and how long it was."""
 
     after: float
@@ -90,9 +90,11 @@ async def _call(
 ) -> Audio:
     """Speak the recordings into a call; returns what was heard, silence included."""
     shape = SHAPES[carrier](Dialled(agent=settings.agent if settings.origin("agent") != "default" else ""))
+    answered: asyncio.Event | None = None  # another's server does not tell when an answer is over
     async with contextlib.AsyncExitStack() as stack:
         if url is None:
-            url = await stack.enter_async_context(_own_server(settings))
+            answered = asyncio.Event()
+            url = await stack.enter_async_context(_own_server(settings, answered))
         try:
             socket = await stack.enter_async_context(connect(url.rstrip("/") + shape.path, proxy=None))
         except InvalidStatus as refused:
@@ -103,38 +105,54 @@ async def _call(
         phone = SimulatedCall(shape, SocketLink(socket), network=network)
         running = asyncio.create_task(phone.run())
         try:
-            await _converse(phone, recordings)
+            await _converse(phone, recordings, answered)
         finally:
             phone.hang_up()
             await running
         return _everything_heard(phone, shape.encoding.rate)
 
 
-async def _converse(phone: SimulatedCall, recordings: list[tuple[Path, Audio]]) -> None:
+async def _converse(
+    phone: SimulatedCall, recordings: list[tuple[Path, Audio]], answered: asyncio.Event | None
+) -> None:
     with contextlib.suppress(TimeoutError):  # an agent need not greet
         async with asyncio.timeout(_GREETING_SECONDS):
             await phone.until_quiet(_QUIET_SECONDS)
     for file, recording in recordings:
-        answered = await _say(phone, recording)
-        if answered is None:
+        answer = await _say(phone, recording, answered)
+        if answer is None:
             raise CallFailed(f"{file}: the call ended, or {_ANSWER_SECONDS:g} s passed, without an answer")
         console.print(
-            f"{escape(str(file))}: answered after [bold]{answered.after * 1000:.0f} ms[/],"
-            f" {answered.seconds:.1f} s long",
+            f"{escape(str(file))}: answered after [bold]{answer.after * 1000:.0f} ms[/],"
+            f" {answer.seconds:.1f} s long",
             highlight=False,
             soft_wrap=True,
         )
 
 
-async def _say(phone: SimulatedCall, recording: Audio) -> Answered | None:
+async def _say(phone: SimulatedCall, recording: Audio, answered: asyncio.Event | None) -> Answer | None:
+    """Speak, and hear the answer out. Without `answered` a slow machine's long pause counts as its end."""
     phone.say(_without_silence_after(recording), WIRE_RATE)
     await phone.until_said()
     said, phone.last_audible = phone.now, None
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_ANSWER_SECONDS):
+            if answered is not None:
+                answered.clear()
+                await _either(answered, phone.over)
             await phone.until_quiet(_QUIET_SECONDS)
     times = phone.audible_since(said)
-    return Answered(times[0] - said, times[-1] - times[0]) if times else None
+    return Answer(times[0] - said, times[-1] - times[0]) if times else None
+
+
+async def _either(*events: asyncio.Event) -> None:
+    """Wait for the first of them."""
+    waiting = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
 
 
 def _without_silence_after(recording: Audio) -> Audio:
@@ -155,13 +173,19 @@ def _everything_heard(phone: SimulatedCall, rate: int) -> Audio:
 
 
 @contextlib.asynccontextmanager
-async def _own_server(settings: Settings) -> AsyncIterator[str]:
-    """The address of a server that lives as long as the context; it says each turn's words and time."""
+async def _own_server(settings: Settings, answered: asyncio.Event) -> AsyncIterator[str]:
+    """The address of a server that lives as long as the context; it prints each turn's words and sets
+    `answered` when they have been said."""
+
+    def turn_over(row: dict[str, Any]) -> None:
+        _show(row)
+        answered.set()
+
     alone = {"host": "127.0.0.1", "port": 0, "phone_unsigned": True}
     server = Server(settings.model_copy(update=alone))
     with errors.status("Starting") as status:
         service = await Service.start(settings, status.update)
-    service.listeners.append(_show)
+    service.listeners.append(turn_over)
     await server.start()
     server.open(service)
     try:
