@@ -35,6 +35,7 @@ from pipeline import catalogue
 from pipeline.turn_policy import TurnPolicy, required_silence_ms
 
 BUDGETS = (0.05, 0.10)
+ASKED_SECONDS = 0.096  # of silence, when voice activity has confirmed it: the detector is asked
 JUDGING_MS = 60.0  # from the soft end to the detector's and the recogniser's answers
 GOALS = {"false_cutoff_rate": "<= 0.05", "latency_p50_ms": "<= 350"}
 
@@ -67,7 +68,7 @@ def hear(
             continue  # a word was cut, or heard as another: not the pause that it was meant to be
         offsets = [frame.offset for frame in vad.open().push(audio) if frame.offset is not None]
         early = len(audio) - round(soft_end * RATE) - offsets[-1] if offsets else 0
-        probability = detector.probability(audio)
+        probability = detector.probability(pause.after(ASKED_SECONDS))
         yield Heard(pause, probability, final.text, final.closing, early / RATE * 1000)
 
 

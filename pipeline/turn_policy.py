@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.turn_tail import Expecting, is_short_answer, needs_no_mark, tail
+from pipeline.turn_tail import Expecting, is_fragment, is_short_answer, needs_no_mark, tail
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class TurnPolicy:
     """
 
     soft_end_ms: float = 200.0
-    """When the answer is drafted and the detector is asked, as in its training. Asked again later it tells
-    less: after half a second of silence it takes most hesitations for ends."""
+    """When it is judged whether the turn is over. The detector was trained on so much silence; it tells as
+    much after an eighth of a second, and less later: after half a second most hesitations are ends to it."""
     min_silence_ms: float = 340.0
     """Before a turn that sounds and reads finished is committed. The final words and the detector's answer
     are there a little sooner; every 20 ms less would cut off one hesitation in 400 more."""
@@ -63,7 +63,7 @@ def required_silence_ms(
     if expecting == "yes_no" and is_short_answer(transcript):
         return policy.min_silence_ms
     doubt = _doubt(probability, policy.sure)
-    if closing is not None:
+    if closing is not None and not is_fragment(transcript):
         whole = expecting in ("digits", "email") or needs_no_mark(transcript)
         doubt = max(policy.detector_share * doubt, 0.0 if whole else _doubt(closing, policy.sure_closing))
     required = policy.min_silence_ms + doubt * (policy.max_silence_ms - policy.min_silence_ms)

@@ -6,6 +6,7 @@ Pure, and of English: in another language nothing but the marks speaks against t
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 Expecting = Literal["", "digits", "email", "yes_no"]
@@ -21,17 +22,20 @@ _DANGLING = re.compile(
     r"|what|which|whose|where|how|that's|it's|who's|what's|there's"
     r"|um|uh|er|erm|hmm|like|well|actually|maybe|let's|very|also|even|rather|just"
 )
-# Words that open a sentence: two words of which this is the first are rarely all of one.
+# Words that open a sentence: two words of which this is the first are rarely all of one. The first few may
+# open what is no sentence ("the blue one") as well.
+_OPENING_A_NAME = re.compile(r"the|a|an|this|that|these|those")
 _OPENING = re.compile(
-    r"my|our|your|his|her|the|a|an|this|these|those|there|it|he|she|we|they|you|i|i'm|i've|we're|it's|he's|she's"
+    r"my|our|your|his|her|there|it|he|she|we|they|you|i|i'm|i've|we're|it's|he's|she's"
     r"|is|are|was|were|am|do|does|did|have|has|had|can|could|would|will|should|may|must"
-    r"|what|which|who|whose|where|when|how|why|if|that|and|but|or|so|because|um|uh|like|well|actually|maybe"
+    r"|what|which|who|whose|where|when|how|why|if|and|but|or|so|because|um|uh|like|well|actually|maybe"
 )
 _SUBORDINATE = re.compile(r"((and|but|so|well),? )?(if|unless|because|although|since|once|whenever)\b[^,]*")
 _SHORT_ANSWER = re.compile(
     r"yes|yeah|yep|yup|sure|okay|ok|right|correct|exactly|absolutely|please|fine|good"
     r"|no|nope|nah|not|never|thanks|thank|you|of|course|that's|all|it|is|hello|hi|bye|goodbye|bye-bye"
 )
+_FRAGMENT = 4  # words at most
 _DIGITS = 7  # a dictated number with fewer is not over
 _DICTATED = re.compile(r"(?:\d[\s,.-]*)+$")
 _ADDRESS = re.compile(r"(@|\bat\b).*(\.|\bdot\b)\s*[a-z]{2,}\W*$", re.IGNORECASE)
@@ -55,10 +59,9 @@ def tail(transcript: str, expecting: Expecting = "") -> Tail:
     subordinate = _SUBORDINATE.fullmatch(text.lower()) is not None
     if text.endswith((",", "-", "…", "...", ";", ":")) or ((dangles or subordinate) and not asks):
         return "unfinished"
-    if needs_no_mark(text):
+    if needs_no_mark(text) or is_fragment(text):
         return "finished"
-    opens = len(words) <= 2 and _OPENING.fullmatch(words[0]) is not None
-    return "doubtful" if text[-1] not in ".?!" or dangles or opens else "finished"
+    return "doubtful" if text[-1] not in ".?!" or dangles or _only_opens(words) else "finished"
 
 
 def is_short_answer(transcript: str) -> bool:
@@ -71,6 +74,24 @@ def needs_no_mark(transcript: str) -> bool:
     """Recognisers leave the closing mark out after numbers and addresses and doubt it after short answers."""
     text = transcript.strip()
     return text[-1:].isdigit() or _ADDRESS.search(text) is not None or is_short_answer(text)
+
+
+def is_fragment(transcript: str) -> bool:
+    """A few words without a mark that open no sentence ("Peter Miller"): the missing mark says nothing."""
+    text = transcript.strip()
+    words = text.lower().split()
+    return (
+        0 < len(words) <= _FRAGMENT
+        and text[-1] not in ".?!"
+        and not needs_no_mark(text)
+        and _OPENING.fullmatch(words[0]) is None
+        and not _only_opens(words)
+    )
+
+
+def _only_opens(words: Sequence[str]) -> bool:
+    opens = _OPENING.fullmatch(words[0]) or _OPENING_A_NAME.fullmatch(words[0])
+    return len(words) <= 2 and opens is not None
 
 
 def _digits(text: str) -> int:

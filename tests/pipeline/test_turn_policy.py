@@ -78,7 +78,7 @@ def test_an_unfinished_tail_waits_however_final_it_sounds(transcript: str) -> No
 
 @pytest.mark.parametrize(
     "transcript",
-    ["I moved here last year", "What is that for?", "Could you?", "My name.", "Is there", "I'm calling."],
+    ["I moved here last year", "What is that for?", "Could you?", "My name.", "Is there", "the order"],
 )
 def test_a_tail_that_may_go_on_is_not_sure(transcript: str) -> None:
     assert required(transcript) == POLICY.unsure_silence_ms
@@ -116,6 +116,13 @@ def test_a_doubtful_mark_waits_however_final_it_sounds() -> None:
 )
 def test_numbers_short_answers_and_addresses_need_no_mark(transcript: str) -> None:
     assert required(transcript, closing=0.0) == POLICY.min_silence_ms
+    assert required(transcript, closing=0.0, probability=0.0) < POLICY.unsure_silence_ms
+
+
+@pytest.mark.parametrize("transcript", ["Tuesday", "Peter Miller", "at 3 o'clock", "the blue one"])
+def test_of_a_few_words_without_a_mark_the_detector_is_the_judge(transcript: str) -> None:
+    assert required(transcript, closing=0.0) == POLICY.min_silence_ms
+    assert required(transcript, closing=0.0, probability=0.0) == POLICY.max_silence_ms
 
 
 def test_the_detector_alone_goes_a_part_of_the_way_beside_a_mark_and_all_of_it_without() -> None:
