@@ -87,16 +87,18 @@ class CommitGate:
         return stages.speculate and stages.anticipate and not turn.over_agent and self._no_draft(turn) is None
 
     def _begin_attempt(self, turn: Turn) -> None:
-        """The caller went quiet: with drafting the final recognition starts, and then the reply."""
+        """The caller went quiet: the detector is asked; with drafting the final recognition starts beside it,
+        and then the reply, which finds both cores free."""
         assert turn.quiet_since is not None
         attempt = turn.begin_attempt()
         self._drafting.stop_prefill()
         turn.timeline.mark("speech_end", self._listener.microphone.time_of(turn.quiet_since))
+        attempt.detection = self._call.start(self._detect(turn, attempt))
         if self._call.stages.speculate:
             attempt.recognition = self._call.start(self._final(turn, attempt))
 
     def _soft_end(self, turn: Turn, attempt: Attempt) -> None:
-        """Quiet for long enough to ask whether the turn is over."""
+        """Quiet for long enough to judge whether the turn is over."""
         attempt.soft_ended = True
         turn.timeline.mark("soft_end", self._call.now())
         self._call.start(self._judge(turn, attempt))
@@ -133,10 +135,16 @@ class CommitGate:
         """Why nothing is drafted now: see `Service.no_draft_because`, or `retries`."""
         return "retries" if turn.refutations >= _MOST_RETRIES else self._call.stages.no_draft_because()
 
-    async def _judge(self, turn: Turn, attempt: Attempt) -> None:
-        """The end-of-turn judgement, beside the final recognition; together they say how long to wait."""
+    async def _detect(self, turn: Turn, attempt: Attempt) -> None:
+        """How much the turn sounds finished."""
         audio = self._listener.microphone.since(turn.start)
-        probability = await self._run("end_of_turn", self._call.stages.end_of_turn.probability, audio)
+        detector = self._call.stages.end_of_turn
+        attempt.probability = await self._run("end_of_turn", detector.probability, audio)
+
+    async def _judge(self, turn: Turn, attempt: Attempt) -> None:
+        """The detector's answer and the final words together say how long to wait."""
+        assert attempt.detection is not None
+        await asyncio.wait({attempt.detection})
         if attempt.recognition is not None:
             await asyncio.wait({attempt.recognition})
             if attempt.transcript is None and self._alive(turn, attempt):
@@ -146,7 +154,7 @@ class CommitGate:
         heard = attempt.transcript
         attempt.required_ms = required_silence_ms(
             self._policy,
-            probability=probability,
+            probability=attempt.probability,
             transcript=heard.text if heard is not None else "",
             closing=heard.closing if heard is not None else None,
             expecting=expecting(self._call.dialogue.last_agent_words),

@@ -29,6 +29,8 @@ class Attempt:
     revision: int
     token: CancelToken = field(default_factory=CancelToken)
     soft_ended: bool = False
+    detection: asyncio.Task[None] | None = None
+    probability: float | None = None
     recognition: asyncio.Task[None] | None = None
     transcript: Transcript | None = None
     required_ms: float | None = None
