@@ -25,7 +25,7 @@ Progress = Callable[[str, int, int], None]
 
 __all__ = ["Kind", "Progress", "train_heads"]
 
-LEARNING_RATES: dict[Kind, float] = {"medusa": 1e-3, "eagle": 3e-4}
+LEARNING_RATES: dict[Kind, float] = {"medusa": 1e-3, "eagle": 1e-3}
 MEDUSA_HEADS = 4
 
 
