@@ -11,8 +11,10 @@ import jiwer
 import numpy as np
 import pytest
 
+from bench.calls import differing_replies
 from bench.questions import QUESTIONS, caller_voice, speak
-from pipeline.agent import Agent, Silence, choose_agent
+from llm.language_model import Sampling
+from pipeline.agent import Agent, Patience, Silence, choose_agent
 from pipeline.events import CallEnded, CallFailed, SpeechDismissed, SpeechStarted, TranscriptDone
 from tests.calls.conftest import LiveServer
 from tests.calls.test_whole_calls import plain
@@ -76,22 +78,27 @@ def test_a_hesitation_within_a_sentence_is_one_turn(live: LiveServer) -> None:
     assert scene.records[0].extra["longest_pause_ms"] > 300
 
 
-def test_a_correction_is_what_is_answered(live: LiveServer) -> None:
-    """The first half sounds like a whole question: its answer may have been drafted, and is not said."""
-    receptionist = choose_agent("receptionist").model_copy(update={"greeting": "", "silence": QUIET})
+def test_a_correction_refutes_the_draft_and_no_token_of_the_reply_changes(live: LiveServer) -> None:
+    """The agent waits for longer than the pause: the first question's answer is drafted, and not said."""
+    changes = {"greeting": "", "silence": QUIET, "patience": Patience(min_silence_ms=1000)}
     scene = line(
         live,
         said("How much does a cleaning cost?"),
-        0.3,
+        0.5,
         said("No, sorry. How much does a filling cost?"),
-        agent=receptionist,
+        agent=choose_agent("receptionist").model_copy(update=changes),
         language=live.service.stages.language,
         seconds=20.0,
     )
-    run(scene.play())
-    assert "filling" in transcripts(scene)[-1]
-    answer = scene.records[-1].reply_text
-    assert QUESTIONS[4].is_right(answer), answer
+    call = run(scene.play())
+    (text,) = transcripts(scene)
+    assert "cleaning" in text
+    assert "filling" in text
+    (record,) = scene.records
+    assert record.extra["refutations"] >= 1
+    assert record.language["reply_draft_tokens"] > 0
+    sampling = Sampling(**call.agent.sampling.model_dump())
+    assert differing_replies(live.service, [call.dialogue.messages()], sampling) == (0, 1)
 
 
 @pytest.mark.parametrize("word", ["Yes.", "Tuesday."])
