@@ -5,6 +5,7 @@ turn.
 
 Real models, recorded questions, one caller. Every reply is afterwards made again by a fresh conversation
 without any drafter, from the same messages: `reply_differs` counts those whose token ids are not the same.
+`false_cutoff_rate`: of the hesitations in `bench.endpoint`, those that the same end-of-turn policy cuts off.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import jiwer
 import numpy as np
 import soundfile
 
-from bench import barge_in
+from bench import barge_in, endpoint
 from bench.caller import Caller, with_call
 from bench.questions import QUESTIONS, Question, record
 from bench.report import machine, percentile, show, spread
@@ -41,6 +42,7 @@ GOALS = {
     "after_commit_p95_ms": "<= 600",
     "speculation_ratio": "<= 0.6",
     "voice_to_voice_p50_ms": "<= 750",
+    "false_cutoff_rate": "<= 0.05",
     "reply_differs": "0",
     "barge_in_p95_ms": "<= 200",
     "backchannels_that_stopped": "<= 1 of 20",
@@ -161,6 +163,7 @@ async def measure(*, quick: bool) -> dict[str, Any]:
         differing, compared = await asyncio.to_thread(differing_replies, service, dialogues, sampling)
         interruptions = await barge_in.measure(service, audio, quick=quick)
         await service.close()
+    policy = endpoint.default_policy(quick=quick)
     with_drafts, without = figures_of(asked[True]), figures_of(asked[False])
     fast, slow = with_drafts["durations"], without["durations"]
     return {
@@ -170,6 +173,7 @@ async def measure(*, quick: bool) -> dict[str, Any]:
         "after_commit_p95_ms": fast["after_commit"]["p95"],
         "voice_to_voice_p50_ms": fast["voice_to_voice"]["p50"],
         "voice_to_voice_p95_ms": fast["voice_to_voice"]["p95"],
+        "false_cutoff_rate": round(policy.clear_cut, 4),
         "speculation_ratio": round(fast["voice_to_voice"]["p50"] / slow["voice_to_voice"]["p50"], 3),
         "reply_differs": differing,
         "replies_compared": compared,

@@ -15,7 +15,7 @@ from llm.processors import Processors
 from llm.prompt import Message
 from llm.reply import Finished, Reply, ReplyEvent
 from llm.sampling import Sampling
-from llm.sentences import SentenceStream
+from llm.sentences import SentencePolicy, SentenceStream
 from llm.stats import ReplyStats
 
 if TYPE_CHECKING:
@@ -27,8 +27,11 @@ logger = logging.getLogger(__name__)
 class Conversation:
     """One call: its key-value cache and its drafters. Used by one thread at a time."""
 
-    def __init__(self, model: LanguageModel, cache: CallCache, drafters: Sequence[Drafter]) -> None:
+    def __init__(
+        self, model: LanguageModel, cache: CallCache, drafters: Sequence[Drafter], sentences: SentencePolicy
+    ) -> None:
         self._model = model
+        self._sentences = sentences
         self._cache = cache
         self._drafters = drafters
         self._gate = Gate(drafters, model.pass_costs, model.target.vocabulary)
@@ -88,7 +91,8 @@ class Conversation:
             margin=self._model.margin,
             rounds=[] if rounds is None else rounds,
         )
-        reply = Reply(generation, self._model.tokenizer, SentenceStream(), self._model.clock, self._remember)
+        sentences = SentenceStream(self._sentences)
+        reply = Reply(generation, self._model.tokenizer, sentences, self._model.clock, self._remember)
         self._replying = reply.events()
         return self._replying
 

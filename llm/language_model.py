@@ -24,6 +24,7 @@ from llm.gate import PassCosts
 from llm.prompt import Message, PromptWriter
 from llm.reply import Delta, Finished, ReplyEvent, Sentence
 from llm.sampling import Sampling
+from llm.sentences import WHOLE_SENTENCES, SentencePolicy
 from llm.stats import ReplyStats
 from llm.targets.base import Cache, Target
 from llm.tokenizer import Tokenizer
@@ -129,8 +130,11 @@ class LanguageModel:
             verification=verification,
         )
 
-    def open(self, *, tenant: str = "") -> Conversation:
-        """A new call. Calls of one tenant share what their drafters remember; without a tenant nothing is."""
+    def open(self, *, tenant: str = "", sentences: SentencePolicy = WHOLE_SENTENCES) -> Conversation:
+        """A new call. Calls of one tenant share what their drafters remember; without a tenant nothing is.
+
+        `sentences`: how replies are cut into what is voiced at a time.
+        """
         memory = self._memories.of(tenant)
         makers: dict[str, Callable[[], Drafter]] = {
             "reply": PreviousReply,
@@ -146,7 +150,7 @@ class LanguageModel:
             drafters.append(self._heads.open(cache))
         if self._draft_model is not None:
             drafters.append(ModelDrafter(self._draft_model, self._passes))
-        return Conversation(self, cache, drafters)
+        return Conversation(self, cache, drafters, sentences)
 
     def warm_up(self) -> None:
         """Measure what a pass costs at each width, so that the gate knows what a drafted token costs here."""

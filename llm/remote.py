@@ -20,7 +20,7 @@ from llm.engine import Reason, Round
 from llm.prompt import Message
 from llm.reply import Delta, Finished, ReplyEvent, Sentence
 from llm.sampling import Sampling
-from llm.sentences import SentenceStream
+from llm.sentences import WHOLE_SENTENCES, SentencePolicy, SentenceStream
 from llm.stats import ReplyStats
 
 _POLL_SECONDS = 0.02
@@ -57,9 +57,9 @@ class RemoteLanguageModel:
             headers=headers, timeout=httpx.Timeout(timeout, connect=3.0), transport=transport
         )
 
-    def open(self, *, tenant: str = "") -> RemoteConversation:
+    def open(self, *, tenant: str = "", sentences: SentencePolicy = WHOLE_SENTENCES) -> RemoteConversation:
         """A new call. The server keeps its own caches, so there is nothing to set up."""
-        return RemoteConversation(self)
+        return RemoteConversation(self, sentences)
 
     def warm_up(self) -> None:
         """Ask for one token, so that a wrong address or key shows at the start. Raises `RemoteError`."""
@@ -75,8 +75,9 @@ class RemoteLanguageModel:
 class RemoteConversation:
     """One call. Drafts and taught text are of no use to a server that cannot be handed them."""
 
-    def __init__(self, model: RemoteLanguageModel) -> None:
+    def __init__(self, model: RemoteLanguageModel, sentences: SentencePolicy) -> None:
         self._model = model
+        self._sentences = sentences
 
     def prefill(self, messages: Sequence[Message], cancelled: Callable[[], bool]) -> int:
         """Nothing to read ahead: returns 0."""
@@ -100,7 +101,7 @@ class RemoteConversation:
         """As the embedded conversation's; ids are unknown here and empty. Raises `RemoteError`."""
         model = self._model
         stats = ReplyStats(verification="server", started=model.clock())
-        said = _Said(stats, model.clock)
+        said = _Said(stats, model.clock, SentenceStream(self._sentences))
         reason: Reason = "cancelled"
         with _Stream(model, _request(model.model, messages, sampling)) as chunks:
             for chunk in chunks.until(cancelled):
@@ -122,10 +123,10 @@ class RemoteConversation:
 class _Said:
     """The reply's text as it comes, in deltas and sentences."""
 
-    def __init__(self, stats: ReplyStats, clock: Callable[[], float]) -> None:
+    def __init__(self, stats: ReplyStats, clock: Callable[[], float], sentences: SentenceStream) -> None:
         self.text = ""
         self._stats, self._clock = stats, clock
-        self._sentences = SentenceStream()
+        self._sentences = sentences
         self._count = 0
 
     def more(self, text: str) -> Iterator[ReplyEvent]:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from llm.sentences import SentencePolicy
+
 SHIPPED = Path(__file__).with_name("agents")
 
 
@@ -62,6 +64,17 @@ class Silence(_Part):
     farewell: str = "I will hang up now. Goodbye."
 
 
+class SentenceChoice(_Part):
+    """How a reply is cut into what is voiced at a time. `first_clause` lets the first piece end behind a
+    comma: the caller hears it sooner, at some cost in melody."""
+
+    first_clause: bool = False
+
+    def policy(self, language: str) -> SentencePolicy:
+        """The same for the language stage."""
+        return SentencePolicy(language=language, first_clause=self.first_clause)
+
+
 class Patience(_Part):
     """End of turn, in milliseconds of silence: where drafting starts, and the bounds of the decision.
 
@@ -86,6 +99,7 @@ class Agent(_Part):
     hotwords: tuple[str, ...] = ()
     voice: VoiceChoice = VoiceChoice()
     sampling: SamplingChoice = SamplingChoice()
+    sentences: SentenceChoice = SentenceChoice()
     interruptions: Interruptions = Interruptions()
     silence: Silence = Silence()
     patience: Patience = Patience()

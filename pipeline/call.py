@@ -91,7 +91,9 @@ class Call:
         self._records = Records(
             call_id=self.id, agent=self.agent.name, origin=self._origin, caller=self._caller, now=self.now()
         )
-        self.talk = self.stages.language.open(tenant=self.agent.name)
+        self.talk = self.stages.language.open(
+            tenant=self.agent.name, sentences=self.agent.sentences.policy(self.agent.language)
+        )
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group

@@ -10,6 +10,7 @@ from typing import Protocol
 from asr.recogniser import Partial, Transcript
 from asr.vad import VoiceFrame
 from llm.language_model import Message
+from llm.sentences import SentencePolicy
 from pipeline.events import Audio
 from pipeline.precedence import Precedence
 from pipeline.reply import Speaker
@@ -61,7 +62,7 @@ class EndOfTurnDetector(Protocol):
 
 
 class LanguageStage(Protocol):
-    def open(self, *, tenant: str = "") -> Talk: ...
+    def open(self, *, tenant: str = "", sentences: SentencePolicy = ...) -> Talk: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,6 @@
 :class:`SentenceStream` is the only thing most callers need; :class:`SentencePolicy` says how units may end.
 """
 
-from llm.sentences.stream import SentencePolicy, SentenceStream
+from llm.sentences.stream import WHOLE_SENTENCES, SentencePolicy, SentenceStream
 
-__all__ = ["SentencePolicy", "SentenceStream"]
+__all__ = ["WHOLE_SENTENCES", "SentencePolicy", "SentenceStream"]

@@ -69,6 +69,9 @@ class SentencePolicy:
             raise ValueError("first_min_chars and first_min_words must be at least 1")
 
 
+WHOLE_SENTENCES = SentencePolicy()
+
+
 @dataclass(slots=True)
 class _Mark:
     """A run of marks, with what closed behind it, that may end a sentence."""
@@ -82,7 +85,7 @@ class _Mark:
 class SentenceStream:
     """The sentences of one reply. Not thread-safe; use a new one for every reply."""
 
-    def __init__(self, policy: SentencePolicy = SentencePolicy()) -> None:
+    def __init__(self, policy: SentencePolicy = WHOLE_SENTENCES) -> None:
         self._policy = policy
         self._table = abbreviations(policy.language)
         self._spans = OpenSpans()

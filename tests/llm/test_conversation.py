@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from llm.cache import CallCache, Turnstile
-from llm.language_model import Conversation, Finished, LanguageModel, Message, Sampling
+from llm.language_model import Conversation, Finished, LanguageModel, Message, Sampling, Sentence
 from llm.prompt import PromptError
+from llm.sentences import SentencePolicy
 from llm.targets.base import NonFiniteLogits
 from tests.llm.toys import END, ToyTarget, byte_tokenizer, random_rows
 
@@ -130,6 +131,19 @@ def test_a_pass_that_fails_leaves_ids_and_cache_in_agreement() -> None:
     cache.score([4], 1)
     cache.truncate(99)
     assert cache.ids == toy.ids == [1, 2, 3, 4]
+
+
+def test_the_calls_policy_says_where_sentences_end() -> None:
+    messages = [SYSTEM, Message("user", "When do you open?")]
+    pieces: list[list[str]] = []
+    for policy in (SentencePolicy(), SentencePolicy(max_chars=16)):
+        conversation = LanguageModel(target(), TOKENIZER).open(sentences=policy)
+        events = list(conversation.reply(messages, Sampling(max_tokens=80), cancelled=never))
+        pieces.append([event.text for event in events if isinstance(event, Sentence)])
+    whole, short = pieces
+    assert "".join(whole) == "".join(short)
+    assert len(short) > len(whole)
+    assert max(map(len, short)) <= 16
 
 
 def test_an_empty_prompt_is_an_error() -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from asr.recogniser import Partial, Transcript, Word
 from asr.vad import VoiceFrame
 from llm.language_model import Delta, Finished, Message, ReplyEvent, Sampling, Sentence
+from llm.sentences import WHOLE_SENTENCES, SentencePolicy
 from llm.stats import ReplyStats
 from pipeline.agent import Agent, Silence
 from pipeline.call import Call
@@ -171,7 +172,7 @@ class Parrot:
         self.reason: Literal["eos", "length"] = "eos"
         self.open_conversations = 0
 
-    def open(self, *, tenant: str = "") -> Parrot:
+    def open(self, *, tenant: str = "", sentences: SentencePolicy = WHOLE_SENTENCES) -> Parrot:
         self.open_conversations += 1
         return self
 

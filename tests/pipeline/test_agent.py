@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from llm.sentences import SentencePolicy
 from pipeline.agent import AgentError, choose_agent, find_agents, load_agent
 
 
@@ -41,6 +42,13 @@ def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, message: str
     with pytest.raises(AgentError, match=r"agent\.toml") as raised:
         load_agent(file)
     assert message in str(raised.value)
+
+
+def test_a_file_may_let_the_first_piece_end_at_a_clause(tmp_path: Path) -> None:
+    file = tmp_path / "quick.toml"
+    file.write_text('persona = "x"\nlanguage = "de"\n[sentences]\nfirst_clause = true')
+    agent = load_agent(file)
+    assert agent.sentences.policy(agent.language) == SentencePolicy(language="de", first_clause=True)
 
 
 def test_an_unknown_agent_lists_the_known(tmp_path: Path) -> None:
