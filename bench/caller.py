@@ -70,11 +70,16 @@ class Caller:
                 self._changed.clear()
                 await self._changed.wait()
 
-    async def ask(self, audio: Audio) -> dict[str, Any]:
-        """Say one question and wait until its turn is logged; returns the record."""
+    async def ask(self, audio: Audio) -> list[dict[str, Any]]:
+        """Say one question and wait until its answer is over; returns the records of its turns.
+
+        There are several where a pause was taken for the end: the caller went on and interrupted the answer.
+        """
         self.say(audio)
-        logged = await self.wait_for(TurnLogged)
-        return logged.record
+        records: list[dict[str, Any]] = []
+        while not records or records[-1]["status"] == "interrupted":
+            records.append((await self.wait_for(TurnLogged)).record)
+        return records
 
     async def greeting_over(self) -> None:
         """Wait for the end of what the agent says unasked."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ import soundfile
 
 from bench import barge_in, endpoint
 from bench.caller import Caller, with_call
+from bench.progress import Progress
 from bench.questions import QUESTIONS, Question, record
 from bench.report import machine, percentile, show, spread
 from llm.language_model import Finished, LanguageModel, Message, Sampling
@@ -52,14 +54,23 @@ GOALS = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question put to a call, and the turn's record."""
+    """One question put to a call, and the records of its turns; the last one is the answer's."""
 
     question: Question
-    record: dict[str, Any]
+    records: list[dict[str, Any]]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return self.records[-1]
+
+    @property
+    def heard(self) -> str:
+        """The question as it was heard, in however many turns."""
+        return " ".join(record["caller_text"] for record in self.records)
 
 
 async def ask_all(
-    service: Service, questions: list[tuple[Question, Audio]]
+    service: Service, questions: list[tuple[Question, Audio]], progress: Progress
 ) -> tuple[list[Asked], list[Message]]:
     """Put the questions to one call, one after the other. Also returns the call's memory at its end."""
     caller = Caller()
@@ -70,6 +81,7 @@ async def ask_all(
         await caller.greeting_over()
         for question, audio in questions:
             asked.append(Asked(question, await caller.ask(audio)))
+            progress.step()
 
     await with_call(call, caller, talk)
     return asked, call.dialogue.messages()
@@ -102,7 +114,8 @@ def figures_of(asked: list[Asked]) -> dict[str, Any]:
         "waterfall_p50": {name: value for name, value in marks.items() if value is not None},
         "wer": round(jiwer.wer(*_plain(asked)), 4),
         "answers_right": round(1 - len(wrong) / len(asked), 3),
-        "wrong": [f"{a.record['caller_text']} -> {a.record['reply_text']}" for a in wrong],
+        "wrong": [f"{a.heard} -> {a.record['reply_text']}" for a in wrong],
+        "questions_cut_off": sum(len(a.records) > 1 for a in asked),
         "draft_fates": {fate: fates.count(fate) for fate in ("whole", "part", "none", "wasted")},
         "tokens_wasted": sum(row["extra"]["wasted_tokens"] for row in rows),
         "tokens_per_pass": round(median(row["tokens_per_pass"] for row in rows), 2),
@@ -114,7 +127,7 @@ def _plain(asked: list[Asked]) -> tuple[list[str], list[str]]:
         kept = "".join(c if c.isalnum() or c in " '" else " " for c in text.lower().replace("-", " "))
         return " ".join(kept.split())
 
-    return [words(a.question.text) for a in asked], [words(a.record["caller_text"]) for a in asked]
+    return [words(a.question.text) for a in asked], [words(a.heard) for a in asked]
 
 
 def differing_replies(
@@ -141,6 +154,7 @@ def differing_replies(
 async def measure(*, quick: bool) -> dict[str, Any]:
     """Run the benchmark; every figure of its report by name."""
     questions = QUESTIONS[:6] if quick else QUESTIONS
+    progress = Progress("questions", 2 * len(questions))
     paths = record(catalogue.cache() / "bench" / "questions", questions)
     audio = [soundfile.read(path, dtype="float32")[0] for path in paths]
     with tempfile.TemporaryDirectory() as folder:
@@ -153,16 +167,19 @@ async def measure(*, quick: bool) -> dict[str, Any]:
             first = start // QUESTIONS_A_CALL % 2 == 0
             for speculate in (first, not first):
                 service.stages = replace(stages, speculate=speculate, language=forgetful(stages))
-                answered, dialogue = await ask_all(service, batch)
+                answered, dialogue = await ask_all(service, batch, progress)
                 asked[speculate] += answered
                 if speculate:
                     dialogues.append(dialogue)
         service.stages = stages
         agent = choose_agent(service.settings.agent)
         sampling = Sampling(**agent.sampling.model_dump())
+        print("comparing replies with plain ones", file=sys.stderr)
         differing, compared = await asyncio.to_thread(differing_replies, service, dialogues, sampling)
+        print("interrupting answers", file=sys.stderr)
         interruptions = await barge_in.measure(service, audio, quick=quick)
         await service.close()
+    print("hearing pauses", file=sys.stderr)
     policy = endpoint.default_policy(quick=quick)
     with_drafts, without = figures_of(asked[True]), figures_of(asked[False])
     fast, slow = with_drafts["durations"], without["durations"]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from bench.llm_players import Rejoinder
-from bench.llm_progress import Progress
 from bench.llm_prompts import CHAT, ECHO, QUESTIONS, persona
+from bench.progress import Progress
 from llm.language_model import LanguageModel, Message, Sampling
 
 TURNS = 10

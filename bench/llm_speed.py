@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.llm_players import Answer, Player
-from bench.llm_progress import Progress
 from bench.llm_prompts import CHAT, ECHO, QUESTIONS, persona
+from bench.progress import Progress
 from llm.language_model import Finished, LanguageModel, Message, ReplyStats, Sampling
 
 _SAMPLING = Sampling(max_tokens=64)
