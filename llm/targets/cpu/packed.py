@@ -117,7 +117,7 @@ def _write(path: Path, checkpoint: Checkpoint, kernel: ModuleType, progress: Cal
             for entry, (_, role, source) in zip(entries, _sources(checkpoint), strict=True):
                 stream.seek(start + entry["offset"])
                 stream.write(_packed_bytes(role, source, kernel).data)
-                if (part := f"{(entry['offset'] + entry['bytes']) / offset:.0%}") != told:
+                if (part := f"{_aligned(entry['offset'] + entry['bytes']) / offset:.0%}") != told:
                     progress(told := part)
             stream.truncate(start + offset)
             stream.flush()
