@@ -34,6 +34,7 @@ from llm.checkpoints import (
     read_checkpoint,
 )
 from llm.checkpoints.description import MATRICES, VECTORS
+from llm.targets.cpu.large_pages import map_file
 
 GROUP = 32
 """Inputs that the kernel quantises together: sizes must be multiples of it."""
@@ -171,13 +172,7 @@ def _packed_bytes(
 
 
 def _map(path: Path) -> PackedModel:
-    with path.open("rb") as stream:
-        mapping = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    if hasattr(mmap, "MADV_HUGEPAGE"):  # large pages of the page cache, where the file system has them
-        with contextlib.suppress(OSError):
-            mapping.madvise(mmap.MADV_HUGEPAGE)
-    with contextlib.suppress(OSError):
-        mapping.madvise(mmap.MADV_WILLNEED)
+    mapping = map_file(path)
     header, start = _header(path, mapping)
     config = header["config"]
     config["inverse_frequencies"] = tuple(config["inverse_frequencies"])
