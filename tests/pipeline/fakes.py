@@ -76,12 +76,10 @@ class LevelVad:
         self._speaking = False
 
     def push(self, audio: np.ndarray) -> list[VoiceFrame]:
-        frames = []
-        self._rest = np.concatenate([self._rest, audio])
-        while self._rest.size >= FRAME:
-            frame, self._rest = self._rest[:FRAME], self._rest[FRAME:]
-            frames.append(self._one(float(frame.mean())))
-        return frames
+        audio = np.concatenate([self._rest, audio])
+        whole = audio.size // FRAME * FRAME
+        self._rest = audio[whole:]
+        return [self._one(level) for level in audio[:whole].reshape(-1, FRAME).mean(axis=1).tolist()]
 
     def _one(self, level: float) -> VoiceFrame:
         self._end += FRAME
@@ -251,7 +249,7 @@ class SlowReader:
             if cancelled():
                 return
             here = tuple(w for w in words if start <= w.start * VOICE_RATE < start + step)
-            yield VoiceChunk(np.resize(BREATH, min(step, total - start)), here)
+            yield VoiceChunk(BREATH[: min(step, total - start)].copy(), here)
 
 
 class RecordingPeer:
