@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 
 import pytest
 
@@ -74,21 +75,38 @@ def generating(
     return reply, asyncio.ensure_future(reply.generate(steps, [], Sampling(), ()))
 
 
+@dataclass
+class Waiting:
+    """A committed reply that is held up after its first pass, and a draft that waits for it."""
+
+    precedence: Precedence
+    committed: Reply
+    draft: Reply
+    drafting: asyncio.Task[None]
+
+
+@asynccontextmanager
+async def waiting_draft(passes: list[str]) -> AsyncIterator[Waiting]:
+    """In the end the committed reply goes on, and both are over."""
+    go_on = threading.Event()
+    with stage() as (workers, precedence):
+        steps = Steps("c", passes, {1: go_on})
+        committed, making = generating(workers, precedence, steps, committed=True)
+        await steps.first_pass()
+        draft, drafting = generating(workers, precedence, Steps("d", passes), committed=False)
+        await asyncio.sleep(0)
+        yield Waiting(precedence, committed, draft, drafting)
+        go_on.set()
+        await asyncio.gather(making, drafting)
+
+
 def test_a_draft_waits_until_the_committed_reply_is_made() -> None:
     passes: list[str] = []
-    go_on = threading.Event()
 
     async def both() -> None:
-        with stage() as (workers, precedence):
-            steps = Steps("c", passes, {1: go_on})
-            _, committed = generating(workers, precedence, steps, committed=True)
-            await steps.first_pass()
-            assert precedence.taken
-            _, draft = generating(workers, precedence, Steps("d", passes), committed=False)
-            await asyncio.sleep(0)
-            go_on.set()
-            await asyncio.gather(committed, draft)
-            assert not precedence.taken
+        async with waiting_draft(passes) as waiting:
+            assert waiting.precedence.taken
+        assert not waiting.precedence.taken
 
     asyncio.run(both())
     assert passes == ["c0", "c1", "c2", "d0", "d1", "d2"]
@@ -116,20 +134,12 @@ def test_a_draft_under_way_stands_aside_between_passes() -> None:
 
 def test_a_waiting_draft_goes_on_when_it_is_committed_itself() -> None:
     passes: list[str] = []
-    go_on = threading.Event()
 
     async def both() -> None:
-        with stage() as (workers, precedence):
-            steps = Steps("c", passes, {1: go_on})
-            first, committed = generating(workers, precedence, steps, committed=True)
-            await steps.first_pass()
-            second, draft = generating(workers, precedence, Steps("d", passes), committed=False)
-            await asyncio.sleep(0)
-            second.release()
-            await draft
-            first.cancel()
-            go_on.set()
-            await committed
+        async with waiting_draft(passes) as waiting:
+            waiting.draft.release()
+            await waiting.drafting
+            waiting.committed.cancel()
 
     asyncio.run(both())
     assert passes == ["c0", "d0", "d1", "d2"]
@@ -137,21 +147,13 @@ def test_a_waiting_draft_goes_on_when_it_is_committed_itself() -> None:
 
 def test_a_waiting_draft_can_be_cancelled() -> None:
     passes: list[str] = []
-    go_on = threading.Event()
 
     async def both() -> None:
-        with stage() as (workers, precedence):
-            steps = Steps("c", passes, {1: go_on})
-            _, committed = generating(workers, precedence, steps, committed=True)
-            await steps.first_pass()
-            second, draft = generating(workers, precedence, Steps("d", passes), committed=False)
-            await asyncio.sleep(0)
-            second.cancel()
-            await draft
-            assert second.finished is not None
-            assert second.finished.reason == "cancelled"
-            go_on.set()
-            await committed
+        async with waiting_draft(passes) as waiting:
+            waiting.draft.cancel()
+            await waiting.drafting
+            assert waiting.draft.finished is not None
+            assert waiting.draft.finished.reason == "cancelled"
 
     asyncio.run(both())
     assert passes == ["c0", "c1", "c2"]

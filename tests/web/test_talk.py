@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -87,44 +89,47 @@ async def test_each_recording_is_spoken_after_the_answer_to_the_one_before() -> 
         assert ("playback", "r2", 80.0) in call.told
 
 
-@on_loop
-async def test_a_pause_in_a_recording_may_make_two_turns() -> None:
+@contextlib.asynccontextmanager
+async def saying() -> AsyncIterator[tuple[ScriptedCall, asyncio.Task[list[Turn]]]]:
+    """A caller who has begun to speak a recording."""
     async with serving() as (server, service), talking(server.address) as client:
         call = await meet(service, client)
-        saying = asyncio.create_task(client.say(SPEECH))
+        said = asyncio.create_task(client.say(SPEECH))
         await call.until_heard(0.1)
-        await answer(call, 1)
-        await call.say(events.SpeechStarted(2, 1, 300))
-        await call.until_heard(2.0)
-        assert not saying.done()
+        yield call, said
+
+
+async def answer_and_hear_more(call: ScriptedCall, said: asyncio.Task[list[Turn]]) -> None:
+    """The first turn is answered, but there is speech after it: the caller waits for what becomes of it."""
+    await answer(call, 1)
+    await call.say(events.SpeechStarted(2, 1, 300))
+    await call.until_heard(2.0)
+    assert not said.done()
+
+
+@on_loop
+async def test_a_pause_in_a_recording_may_make_two_turns() -> None:
+    async with saying() as (call, said):
+        await answer_and_hear_more(call, said)
         await answer(call, 2)
-        assert len(await saying) == 2
+        assert len(await said) == 2
 
 
 @on_loop
 async def test_noise_after_the_answer_is_not_waited_for() -> None:
-    async with serving() as (server, service), talking(server.address) as client:
-        call = await meet(service, client)
-        saying = asyncio.create_task(client.say(SPEECH))
-        await call.until_heard(0.1)
-        await answer(call, 1)
-        await call.say(events.SpeechStarted(2, 1, 300))
-        await call.until_heard(2.0)
-        assert not saying.done()
+    async with saying() as (call, said):
+        await answer_and_hear_more(call, said)
         await call.say(events.SpeechDismissed(2, 1, 900))
-        assert len(await saying) == 1
+        assert len(await said) == 1
 
 
 @on_loop
 async def test_a_turn_without_a_word_is_not_waited_for() -> None:
-    async with serving() as (server, service), talking(server.address) as client:
-        call = await meet(service, client)
-        saying = asyncio.create_task(client.say(SPEECH))
-        await call.until_heard(0.1)
+    async with saying() as (call, said):
         await call.say(events.SpeechStarted(1, 1, 0), events.SpeechStopped(1, 1, 200))
         await call.say(events.TranscriptDone(1, 1, ""))
         await answer(call, 2)
-        assert len(await saying) == 1
+        assert len(await said) == 1
 
 
 @on_loop
