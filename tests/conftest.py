@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 KEPT = ("REJOINDER_CACHE",)
 
@@ -13,3 +16,14 @@ for name in [name for name in os.environ if name.startswith("REJOINDER_") and na
 
 _data = tempfile.TemporaryDirectory(prefix="rejoinder-tests-")
 os.environ["REJOINDER_LATENCY_LOG"] = str(Path(_data.name) / "latency.db")
+
+
+@pytest.fixture(scope="module")
+def one_torch_thread() -> Iterator[None]:
+    """For what is so small that two threads are slower."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

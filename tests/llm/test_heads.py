@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,8 @@ from llm.verify import Coupled, Rejection
 from tests.llm.harness import generation
 from tests.llm.hidden_toys import HIDDEN, VOCABULARY, HiddenToy, hidden_toy, toy_replies
 from tests.llm.toys import ToyTarget, random_rows
+
+pytestmark = pytest.mark.usefixtures("one_torch_thread")  # layers this small are slower on two
 
 PROMPT = (1, 2)
 SIZES = Config("llama", 1, HIDDEN, 192, 4, 2, 36, VOCABULARY, 4096, 1e-5, tuple(np.geomspace(1, 1e-3, 18)))
@@ -68,15 +70,6 @@ def run(
         made.proposer = Gate([heads.open(made.cache)], PassCosts({1: 1.0, 16: 1.2}), VOCABULARY)
     list(made)
     return made
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Layers this small are slower on two."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7])

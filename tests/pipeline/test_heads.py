@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from llm.drafters.draft_heads import Kind
 from llm.drafters.heads import HeadsError
@@ -17,6 +15,8 @@ from pipeline.config import Settings
 from pipeline.heads import train_heads
 from pipeline.language import load_embedded
 from tests.models import path
+
+pytestmark = pytest.mark.usefixtures("one_torch_thread")  # what is trained here is too small for two
 
 SETTINGS = Settings(llm="smollm2-135m", llm_context=1024, llm_threads=1)
 SAMPLINGS = (Sampling(max_tokens=32), Sampling(max_tokens=32, temperature=0.8, top_p=0.95, seed=3))
@@ -29,15 +29,6 @@ def answer(model: LanguageModel, question: str, sampling: Sampling) -> Finished:
     conversation.close()
     assert isinstance(last, Finished)
     return last
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """What is trained here is too small for two."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
