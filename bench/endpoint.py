@@ -145,30 +145,24 @@ def silences() -> Iterator[tuple[str, Requires]]:
         yield f"{milliseconds:.0f} ms", by_silence(float(milliseconds))
 
 
+GRID = {
+    "min_silence_ms": (280.0, 340.0, 400.0),
+    "unsure_silence_ms": (1200.0, 1600.0, 2000.0),
+    "max_silence_ms": (2500.0, 3000.0),
+    "sure": (0.5, 0.7, 0.9),
+    "sure_closing": (0.7, 0.8, 0.85, 0.9, 0.95),
+    "detector_share": (0.0, 0.15, 0.3, 0.5),
+}
+
+
 def policies() -> Iterator[tuple[str, Requires]]:
-    """The policy over a grid of its settings."""
-    grid = product(
-        (280.0, 340.0, 400.0),
-        (1200.0, 1600.0, 2000.0),
-        (2500.0, 3000.0),
-        (0.5, 0.7, 0.9),
-        (0.7, 0.8, 0.85, 0.9, 0.95),
-        (0.0, 0.15, 0.3, 0.5),
-    )
-    for minimum, unsure, maximum, sure, closing, share in grid:
-        policy = TurnPolicy(
-            min_silence_ms=minimum,
-            unsure_silence_ms=unsure,
-            max_silence_ms=maximum,
-            sure=sure,
-            sure_closing=closing,
-            detector_share=share,
-        )
-        defaults = vars(TurnPolicy())
-        changed = {name: value for name, value in vars(policy).items() if value != defaults[name]}
+    """The policy over a grid of its settings, each named by what differs from the defaults."""
+    defaults = vars(TurnPolicy())
+    for values in product(*GRID.values()):
+        changed = {name: value for name, value in zip(GRID, values, strict=True) if value != defaults[name]}
         yield (
             ", ".join(f"{name} {value:g}" for name, value in changed.items()) or "defaults",
-            by_policy(policy),
+            by_policy(TurnPolicy(**changed)),
         )
 
 

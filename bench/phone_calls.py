@@ -7,7 +7,7 @@ import gc
 import random
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -15,9 +15,8 @@ import numpy as np
 
 from asr.vad import SileroVad, VoiceFrame
 from bench.report import percentile
-from llm.language_model import Message, ReplyEvent, Sampling
 from pipeline.events import Audio
-from tests.pipeline.fakes import LevelVad, Parrot, SlowReader
+from tests.pipeline.fakes import LevelVad, Parrot
 from tests.virtual_time import run
 from tests.web.phone.noise import NoiseReader, what_was_heard
 from tests.web.phone.scene import PhoneScene
@@ -190,8 +189,6 @@ def _talk(minutes: int, watch: Watch) -> PhoneScene:
     scene = PhoneScene(
         "twilio",
         words=[word for at in starts for word in ((" Hello", at + 0.6), (" there.", at + 0.9))],
-        language=Forgetful(),
-        voice=Silent(),
         vad=watch.vad,
         network=NETWORK,
         seconds=minutes * 60.0,
@@ -254,9 +251,10 @@ class Watch:
             self.held.append(sum(one.size for one in held))
 
     def count(self, scene: PhoneScene) -> None:
-        """Take the finished turns off the service's hands."""
+        """Take the finished turns off the service's hands, and off the fakes' what they kept of them."""
         self.answered += sum(record.status == "completed" for record in scene.service.records)
-        scene.service.records.clear()
+        for kept in (scene.service.records, scene.language.prompts, scene.language.drafts, scene.voice.said):
+            kept.clear()
 
     def drift_ms(self) -> float:
         """How far the service's audio clock moved against the carrier's between the call's first quarter and
@@ -279,27 +277,3 @@ class CountingVad(LevelVad):
     def push(self, audio: Audio) -> list[Any]:
         self.samples += audio.size
         return super().push(audio)
-
-
-class Forgetful(Parrot):
-    """Keeps nothing of what it was asked."""
-
-    def reply(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        *,
-        draft: Sequence[int] = (),
-        cancelled: Callable[[], bool],
-    ) -> Iterator[ReplyEvent]:
-        yield from super().reply(messages, sampling, draft=draft, cancelled=cancelled)
-        self.prompts.clear()
-        self.drafts.clear()
-
-
-class Silent(SlowReader):
-    """Keeps nothing of what it said."""
-
-    def synthesise(self, text: str, *, cancelled: Callable[[], bool]) -> Iterator[Any]:
-        yield from super().synthesise(text, cancelled=cancelled)
-        self.said.clear()
