@@ -57,3 +57,17 @@ def last_rows(hidden: Hidden, rows: int) -> Hidden:
     if not 0 <= rows <= len(hidden):
         raise ValueError(f"{len(hidden)} hidden states were kept of the last ids, not {rows}")
     return hidden[len(hidden) - rows :]
+
+
+class KeepsHidden:
+    """What caches do alike of `HiddenCache`: `extend` leaves the last `_kept` states in `_hidden`."""
+
+    def __init__(self, hidden_size: int) -> None:
+        self._kept = 0
+        self._hidden: Hidden = np.zeros((0, hidden_size), np.float32)
+
+    def keep_hidden(self, most: int) -> None:
+        self._kept = most
+
+    def hidden(self, rows: int) -> Hidden:
+        return last_rows(self._hidden, rows)

@@ -22,7 +22,7 @@ from torch.nn.functional import pad, silu
 from llm.checkpoints import Checkpoint, LayerWeights, UnsupportedCheckpoint, Weight
 from llm.checkpoints.description import MATRICES, VECTORS
 from llm.targets.base import Hidden, Logits
-from llm.targets.border import blocks, check_extend, check_finite, check_truncate, last_rows
+from llm.targets.border import KeepsHidden, blocks, check_extend, check_finite, check_truncate
 from llm.targets.rotary import angles, rotate
 
 BLOCK = 128
@@ -119,17 +119,16 @@ class ExactTarget:
         return self.embedding.rows(np.asarray(ids, dtype=np.int64))
 
 
-class ExactCache:
+class ExactCache(KeepsHidden):
     """One call's keys and values, float32, grown 256 positions at a time; see `llm.targets.base.Cache`."""
 
     def __init__(self, target: ExactTarget) -> None:
         c = target.config
+        super().__init__(c.hidden)
         self._target = target
         self._store = torch.zeros(2, c.layers, c.key_value_heads, 0, c.head_size)
         self._length = 0
         self._ahead = 0
-        self._kept = 0
-        self._hidden: Hidden = np.zeros((0, c.hidden), np.float32)
         self._closed = False
 
     @property
@@ -161,12 +160,6 @@ class ExactCache:
         logits, _ = self._read(ids, start, 1, 0, layers)
         self._ahead = ahead + len(ids)
         return logits
-
-    def keep_hidden(self, most: int) -> None:
-        self._kept = most
-
-    def hidden(self, rows: int) -> Hidden:
-        return last_rows(self._hidden, rows)
 
     @torch.no_grad()
     def project(self, states: Hidden) -> Logits:

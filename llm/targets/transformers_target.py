@@ -14,7 +14,7 @@ import torch
 
 from llm.checkpoints import CheckpointError
 from llm.targets.base import Hidden, Logits, NonFiniteLogits
-from llm.targets.border import blocks, check_extend, check_finite, check_truncate, last_rows
+from llm.targets.border import KeepsHidden, blocks, check_extend, check_finite, check_truncate
 from llm.targets.margin import calibrate_margin
 
 BLOCK = 256
@@ -65,7 +65,7 @@ class TransformersTarget:
         return TransformersCache(self)
 
 
-class TransformersCache:
+class TransformersCache(KeepsHidden):
     """One call's `DynamicCache`; see `llm.targets.base.Cache`.
 
     A rollback removes entries, so models whose cache forgets (sliding windows, recurrent states) cannot go
@@ -73,11 +73,10 @@ class TransformersCache:
     """
 
     def __init__(self, target: TransformersTarget) -> None:
+        super().__init__(target.hidden_size)
         self._target = target
         self._cache = _new_cache(target)
         self._length = 0
-        self._kept = 0
-        self._hidden: Hidden = np.zeros((0, target.hidden_size), np.float32)
         self._closed = False
 
     @property
@@ -116,12 +115,6 @@ class TransformersCache:
             raise
         self._hidden = hidden
         return logits
-
-    def keep_hidden(self, most: int) -> None:
-        self._kept = most
-
-    def hidden(self, rows: int) -> Hidden:
-        return last_rows(self._hidden, rows)
 
     @torch.no_grad()
     def project(self, states: Hidden) -> Logits:
