@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
-from llm.drafters.retelling import STYLES, where
+from llm.drafters.retelling import STYLES, agreed, denied, in_plain_order, where
 
 MOST_FACTS = 256
 _LONGEST_OPENING = 12
@@ -25,7 +25,8 @@ _BEGINNING = 10
 _SURE = 6
 """Characters in common that say where in a text the reply is; fewer may be chance."""
 
-_LOOSE, _OPENED, _CLOSE, _ASKED = 4, 8, 12, 16
+_YES, _NO = "Yes, ", "No"
+_LOOSE, _OPENED, _CLOSE, _ASKED, _AGREED = 4, 8, 12, 16, 24
 """What speaks for a draft (`Draft.evidence`), apart from the strengths of a guess at a whole reply: the gate
 learns about each on its own. The words of a question are seldom said again, those of a request often.
 """
@@ -92,7 +93,7 @@ class Answers(FreeDrafter):
                 self._openings[self._kind(self._guess)] = said[:at]
 
     def learn(self, ids: Sequence[int]) -> None:
-        fact = self._decode(ids)
+        fact = in_plain_order(self._decode(ids))
         if fact in self._facts:
             return
         self._facts[fact] = _stems(fact)
@@ -104,26 +105,34 @@ class Answers(FreeDrafter):
     def _begin(self, asked: str) -> None:
         """A new question: choose the guess, and the texts that the reply may be found in."""
         self._asked = asked
-        self._guess = self._best(asked)
         self._is_question = asked.rstrip().endswith("?")
-        styles = (STYLES[self._style], *STYLES)
-        guess = () if self._guess is None else (self._guess.text,)
-        self._places = dict.fromkeys((*guess, *(style(asked).rstrip("? ") for style in styles)), 0)
+        question = _SENTENCES.split(asked.strip())[-1] if self._is_question else ""
+        self._agreed, self._denied = agreed(question), denied(question)
+        self._fact = self._best(asked)
+        own = self._agreed and (self._fact is None or re.match(r"you (can|could|may)\b", self._agreed))
+        self._guess = _Guess(self._agreed, 0) if own else self._fact
+        guesses = [guess.text for guess in (self._guess, self._fact) if guess is not None]
+        styles = [style(asked).rstrip("? ") for style in (STYLES[self._style], *STYLES)]
+        self._places = dict.fromkeys((*guesses, *styles), 0)
 
     def _whole(self, budget: int) -> Draft:
         """The guess from its beginning, opened as it was the last time somebody asked like this."""
         if self._guess is None:
             return NOTHING
-        opening = self._openings.get(self._kind(self._guess), "")
+        opening = self._openings.get(self._kind(self._guess), _YES if self._agreed else "")
         text = opening + _inside(self._guess.text) if opening else self._guess.text
-        return self._draft(text, budget, self._guess.strength, self._guess.confidence)
+        evidence = self._guess.strength + (_AGREED if self._agreed else 0)
+        return self._draft(text, budget, evidence, self._guess.confidence)
 
     def _behind_opening(self, said: str, budget: int) -> Draft:
         """The guess behind a word like "Yes," that is not part of it."""
-        if self._guess is None or not (said.endswith(",") or said.isalpha()):
+        guess = self._guess
+        if self._denied and said.startswith(_NO):
+            guess = self._fact or _Guess(self._denied, 0)
+        if guess is None or not (said.endswith(",") or said.isalpha()):
             return NOTHING
-        text = ("" if said.endswith(",") else ",") + " " + _inside(self._guess.text)
-        return self._draft(text, budget, _OPENED, self._guess.confidence)
+        text = ("" if said.endswith(",") else ",") + " " + _inside(guess.text)
+        return self._draft(text, budget, _OPENED, guess.confidence)
 
     def _place(self, said: str) -> tuple[str, int, int]:
         """Where the reply is, in the guess or the caller's own words: text, place, how much matches."""
@@ -139,7 +148,10 @@ class Answers(FreeDrafter):
         return Draft(ids[:budget], self.name, evidence, confidence)
 
     def _kind(self, guess: _Guess) -> tuple[bool, str]:
-        """What openings go by: whether it is a fact, and the first word of what the caller asked at last."""
+        """What openings go by: whether it is a fact, and the first word of what the caller asked at last.
+        All questions that can be said yes to are one kind."""
+        if self._agreed:
+            return guess.strength > 0, _YES
         words = _SENTENCES.split(self._asked.strip())[-1].lower().split()
         return guess.strength > 0, words[0] if words else ""
 

@@ -1,4 +1,5 @@
-"""The caller's words as an agent says them back, and where in a text a reply has come to.
+"""The caller's words as an agent says them back or answers in them, facts as they are said in a reply, and
+where in a text a reply has come to.
 
 The rewritings are for English; text of other languages passes through them as it is.
 """
@@ -16,6 +17,17 @@ _NUMBER = re.compile(rf"\b{_DIGIT}(?:,? {_DIGIT})+\b", re.IGNORECASE)
 _TURNED = {"i": "you", "we": "you", "me": "you", "us": "you", "am": "are"}
 _TURNED |= {"my": "your", "our": "your", "mine": "yours", "i'm": "you're", "i've": "you've"}
 _PERSON = re.compile(r"\b(" + "|".join(sorted(_TURNED, key=len, reverse=True)) + r")\b", re.IGNORECASE)
+
+_ASIDE = {"i": "you", "me": "you", "my": "your", "mine": "yours", "you": "we", "your": "our", "yours": "ours"}
+_DROPPED = frozenset({"do", "does", "did"})
+_CHOICE = re.compile(
+    r"(can|could|may|will|would|should|must|do|does|did|am|are|is|was|were|have|has)\s+"
+    r"((?:the|a|an|my|your|our|this|that|any)\s+\w+|\w+)\s+(.+?)[?\s]*",
+    re.IGNORECASE,
+)
+_FRONTED = re.compile(
+    r"((?:After|At|Before|During|For|From|In|On|Until)\b[^,.]*?),?\s+(we|you|it|there|they)\s+(.+?)([.!]?)"
+)
 
 _LONGEST_TAIL = 48
 _SHORT = 3
@@ -35,6 +47,39 @@ def turned(text: str) -> str:
         return said if before and before[-1] not in ".!?" else said[0].upper() + said[1:]
 
     return _PERSON.sub(other, text)
+
+
+def agreed(question: str) -> str:
+    """What says yes to a question that can be said yes to, in its own words; else nothing.
+
+    "Can I pay by card?" becomes "you can pay by card", "Do you have vans?" becomes "we have vans".
+    """
+    return _stated(question, "")
+
+
+def denied(question: str) -> str:
+    """What says no to it: "we do not have vans"."""
+    return _stated(question, "not")
+
+
+def _stated(question: str, negation: str) -> str:
+    choice = _CHOICE.fullmatch(question.strip())
+    if choice is None:
+        return ""
+    verb, subject, rest = choice.group(1).lower(), choice.group(2), choice.group(3)
+    said_of = "are" if verb == "am" else "" if verb in _DROPPED and not negation else verb
+    words = " ".join(filter(None, (subject, said_of, negation, rest))).replace("can not", "cannot")
+    return re.sub(r"\w+", lambda word: _ASIDE.get(word.group().lower(), word.group()), words)
+
+
+def in_plain_order(fact: str) -> str:
+    """A sentence with what stood before its subject behind it: "On Sunday we are closed." becomes "We are
+    closed on Sunday.", as it is said in a reply."""
+    parts = _FRONTED.fullmatch(fact)
+    if parts is None:
+        return fact
+    front, subject, rest, end = parts.groups()
+    return f"{subject.capitalize()} {rest} {front[0].lower()}{front[1:]}{end}"
 
 
 STYLES: tuple[Callable[[str], str], ...] = (

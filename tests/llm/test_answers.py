@@ -6,7 +6,7 @@ import pytest
 
 from llm.drafters.answers import MOST_FACTS, Answers
 from llm.drafters.base import Draft, ReplyState
-from llm.drafters.retelling import in_digits, turned, where
+from llm.drafters.retelling import agreed, denied, in_digits, in_plain_order, turned, where
 from llm.noise import SeededNoise
 from llm.processors import Processors
 from llm.sampling import Sampling
@@ -19,6 +19,7 @@ FACTS = (
     "A cleaning costs ninety dollars.",
     "A check-up costs sixty dollars.",
     "Appointments can be cancelled up to a day before.",
+    "On Sunday we are closed.",
 )
 
 
@@ -42,7 +43,7 @@ def drafted(drafter: Answers, asked: str, said: str = "") -> str:
     ("question", "fact"),
     [
         ("What time do you open on Monday?", FACTS[0]),
-        ("Is there somewhere to park?", FACTS[1]),
+        ("Where is somewhere to park?", FACTS[1]),
         ("How much is a cleaning?", FACTS[2]),
         ("What happens if I have to cancel?", FACTS[4]),
         ("What is your favourite colour?", ""),
@@ -83,6 +84,26 @@ def test_the_next_question_of_the_kind_is_opened_like_the_last() -> None:
     assert drafted(drafter, "What does a cleaning cost?") == "A cleaning costs ninety dollars."
 
 
+def test_a_question_that_can_be_said_yes_to_is_taken_to_be_until_an_answer_opens_otherwise() -> None:
+    drafter = answers()
+    assert drafted(drafter, "Is there parking?") == "Yes, there is free parking behind the building."
+    assert drafted(drafter, "Can I park a bus?") == "Yes, you can park a bus"
+    propose(drafter, "Do you do cleaning?")
+    drafter.observe(TOKENIZER.encode("Sure, a cleaning costs ninety dollars."))
+    assert drafted(drafter, "Is there parking?") == "Sure, there is free parking behind the building."
+
+
+def test_a_no_is_followed_by_the_fact_if_there_is_one() -> None:
+    drafter = answers()
+    assert drafted(drafter, "Can I come on Sunday?") == "Yes, you can come on Sunday"
+    assert drafted(drafter, "Can I come on Sunday?", "No") == ", we are closed on Sunday."
+    assert drafted(drafter, "Can I buy a stamp?", "No,") == " you cannot buy a stamp"
+
+
+def test_what_stands_before_a_facts_subject_is_drafted_behind_it() -> None:
+    assert drafted(answers(), "What day is closed, Sunday?").endswith("We are closed on Sunday.")
+
+
 def test_what_the_caller_asks_to_have_repeated_is_drafted_in_the_style_of_the_last_time() -> None:
     drafter = answers()
     first, second = (
@@ -107,7 +128,7 @@ def test_the_oldest_facts_are_forgotten() -> None:
     drafter = answers()
     for i in range(MOST_FACTS):
         drafter.learn(TOKENIZER.encode(f"Room {i} is number {i}."))
-    assert drafted(drafter, "Is there somewhere to park?") == ""
+    assert drafted(drafter, "Where is somewhere to park?") == ""
 
 
 def test_digits_are_grouped_as_they_were_said() -> None:
@@ -121,6 +142,27 @@ def test_the_first_person_becomes_the_second() -> None:
         "Your name is Ann and you're at your desk. You are late."
     )
     assert turned("Amy mines") == "Amy mines"
+
+
+@pytest.mark.parametrize(
+    ("question", "yes", "no"),
+    [
+        ("Can I pay by card?", "you can pay by card", "you cannot pay by card"),
+        ("Do you have vans?", "we have vans", "we do not have vans"),
+        ("Is the shop near my house?", "the shop is near your house", "the shop is not near your house"),
+        ("Am I late?", "you are late", "you are not late"),
+        ("Where is it?", "", ""),
+        ("Can I?", "", ""),
+    ],
+)
+def test_a_question_is_answered_in_its_own_words(question: str, yes: str, no: str) -> None:
+    assert (agreed(question), denied(question)) == (yes, no)
+
+
+def test_a_sentence_in_plain_order() -> None:
+    assert in_plain_order("For a fee, you may bring a dog.") == "You may bring a dog for a fee."
+    assert in_plain_order("In an emergency, call one.") == "In an emergency, call one."
+    assert in_plain_order("We are open.") == "We are open."
 
 
 def test_where_a_reply_is_in_a_text() -> None:
