@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -76,11 +77,12 @@ class ToyTarget:
 def random_rows(vocabulary: int, *, seed: int = 0, sharpness: float = 3.0, memory: int = 2) -> Rows:
     """Logits that look random but depend on the last `memory` ids alone, so that text repeats itself."""
 
-    def rows(ids: Sequence[int]) -> npt.NDArray[np.float64]:
-        key = hash((seed, *ids[-memory:])) & 0x7FFFFFFF
+    @lru_cache(maxsize=4096)
+    def after(*last: int) -> npt.NDArray[np.float64]:
+        key = hash((seed, *last)) & 0x7FFFFFFF
         return np.random.default_rng(key).normal(0.0, sharpness, vocabulary)
 
-    return rows
+    return lambda ids: after(*ids[-memory:]).copy()
 
 
 def scripted_rows(script: Mapping[tuple[int, ...], int] | Sequence[int], vocabulary: int, start: int) -> Rows:
