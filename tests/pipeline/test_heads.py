@@ -49,7 +49,7 @@ def trained(agent: str, tmp_path_factory: pytest.TempPathFactory) -> dict[Kind, 
     settings = SETTINGS.model_copy(update={"agent": agent})
     kinds: tuple[Kind, ...] = ("medusa", "eagle")
     return {
-        kind: train_heads(settings, kind, folder / kind, prompts=prompts, max_tokens=32, steps=12)
+        kind: train_heads(settings, kind, folder / kind, prompts=prompts, max_tokens=16, steps=8)
         for kind in kinds
     }
 
