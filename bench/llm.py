@@ -31,7 +31,7 @@ from bench.llm_fidelity import bench_fidelity
 from bench.llm_passes import MODELS, bench_passes
 from bench.llm_players import LlamaCppPlayer, Player, Rejoinder, TransformersPlayer
 from bench.llm_prompts import CHAT, ECHO
-from bench.llm_speed import second_turn, single_turns, speeds
+from bench.llm_speed import later_turns, second_turn, single_turns, speeds
 from bench.report import machine, show
 from llm.language_model import FREE_DRAFTERS, LanguageModel
 from pipeline import catalogue
@@ -100,7 +100,7 @@ class Bench:
         engine = llama_cpp_or_none(self.path, self.options.threads, CONTEXT)
         if engine is not None:
             players["llama.cpp"] = LlamaCppPlayer(engine, self.full)
-        measured = speeds(players, self.options.quick) | second_turn(self.full)
+        measured = speeds(players, self.options.quick) | second_turn(self.full) | later_turns(self.full)
         if engine is not None:
             engine.close()
         return measured

@@ -13,6 +13,10 @@ from bench.progress import Progress
 from llm.language_model import Finished, LanguageModel, Message, ReplyStats, Sampling
 
 _SAMPLING = Sampling(max_tokens=64)
+_EXCHANGES = (0, 8, 16, 32)
+"""Earlier questions of the calls whose next turn is timed."""
+_ANSWER = "We are open Monday to Friday from eight in the morning to six in the evening, except on holidays."
+_ROUNDS = 7
 
 
 class Tally:
@@ -108,6 +112,30 @@ def second_turn(model: LanguageModel) -> dict[str, int]:
         "second_turn_prefill_tokens": second.stats.prefilled_tokens,
         "second_turn_new_words_tokens": len(model.tokenizer.encode(QUESTIONS[1])),
     }
+
+
+def later_turns(model: LanguageModel) -> dict[str, dict[int, float]]:
+    """Milliseconds to the first token of one question by how many tokens its prompt has. All but the question
+    are in the cache, so only attention's share may grow. Calls of different length take turns."""
+    question = Message("user", QUESTIONS[0])
+    calls = []
+    for exchanges in _EXCHANGES:
+        history = [persona()]
+        for number in range(exchanges):
+            history += [Message("user", f"Question {number}?"), Message("assistant", _ANSWER)]
+        call = model.open()
+        call.prefill([*history, Message("user", "")], lambda: False)
+        calls.append((call, [*history, question]))
+    times: dict[int, list[float]] = defaultdict(list)
+    for _ in range(_ROUNDS):
+        for call, messages in calls:
+            *_, finished = call.reply(messages, Sampling(max_tokens=1), cancelled=lambda: False)
+            assert isinstance(finished, Finished) and finished.stats.ttft is not None
+            times[finished.stats.prompt_tokens].append(1000 * finished.stats.ttft)
+            call.prefill([*messages[:-1], Message("user", "")], lambda: False)
+    for call, _ in calls:
+        call.close()
+    return {"later_turn_ttft_ms": {tokens: statistics.median(each) for tokens, each in times.items()}}
 
 
 def _faster(tally: Tally, name: str, than: str) -> float:
