@@ -15,6 +15,7 @@ import httpx
 from websockets.asyncio.client import connect
 
 PATIENCE = 90.0
+POLL_SECONDS = 0.05
 COMMAND = [sys.executable, "-c", "from web.cli import main; main()", "serve"]
 SMALL = ["--llm", "smallest", "--asr-model", "whisper-tiny.en"]
 
@@ -40,21 +41,35 @@ async def serving(port: int, log: Path) -> AsyncIterator[asyncio.subprocess.Proc
         await process.wait()
 
 
-async def until_answering(port: int, path: str) -> None:
-    """Ask until the answer is 200."""
+async def until_healthy(port: int) -> None:
+    """Until it listens: nothing is shown that early, so it is asked again and again."""
     async with httpx.AsyncClient(trust_env=False) as client, asyncio.timeout(PATIENCE):
         while True:
             with contextlib.suppress(httpx.TransportError):
-                if (await client.get(f"http://127.0.0.1:{port}{path}")).status_code == 200:
+                if (await client.get(f"http://127.0.0.1:{port}/healthz")).status_code == 200:
                     return
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def shown_until(process: asyncio.subprocess.Process, words: str) -> str:
+    """What the command shows, up to the line with these words."""
+    assert process.stdout is not None
+    shown = ""
+    async with asyncio.timeout(PATIENCE):
+        while words not in shown:
+            line = await process.stdout.readline()
+            assert line, f"it ended and showed: {shown}"
+            shown += line.decode()
+    return shown
 
 
 def test_it_serves_and_ends_its_calls_on_sigterm(tmp_path: Path) -> None:
     async def run() -> None:
         port = free_port()
         async with serving(port, tmp_path / "latency.db") as process:
-            await until_answering(port, "/readyz")
+            shown = await shown_until(process, f"Open http://127.0.0.1:{port}/")
+            async with httpx.AsyncClient(trust_env=False) as client:
+                assert (await client.get(f"http://127.0.0.1:{port}/readyz")).status_code == 200
             async with connect(f"ws://127.0.0.1:{port}/v1/realtime", proxy=None) as call:
                 assert json.loads(await call.recv())["type"] == "session.created"
                 process.send_signal(signal.SIGTERM)
@@ -64,9 +79,9 @@ def test_it_serves_and_ends_its_calls_on_sigterm(tmp_path: Path) -> None:
                 assert events[-1]["reason"] == "shutdown"
                 assert call.close_code == 1001
             output, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
-            assert process.returncode == 0, output.decode()
-            assert f"http://127.0.0.1:{port}/" in output.decode()
-            assert "Traceback" not in output.decode()
+            shown += output.decode()
+            assert process.returncode == 0, shown
+            assert "Traceback" not in shown
 
     asyncio.run(run())
 
@@ -75,7 +90,7 @@ def test_it_stops_while_it_loads(tmp_path: Path) -> None:
     async def run() -> None:
         port = free_port()
         async with serving(port, tmp_path / "latency.db") as process:
-            await until_answering(port, "/healthz")
+            await until_healthy(port)
             process.send_signal(signal.SIGINT)
             output, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
             assert process.returncode == 0, output.decode()
