@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipeline.agent import SHIPPED
 from pipeline.config import load
 from pipeline.latency_log import LatencyLog
 from pipeline.service import Service
 from web.server import Server
+
+BRISK = "brisk"
+"""The default agent without its greeting, for calls in which nobody looks at it."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +43,13 @@ class LiveServer:
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """The service as `rejoinder serve` runs it, on a free port of the loopback interface."""
     log_file = tmp_path_factory.mktemp("live") / "latency.db"
+    agents = tmp_path_factory.mktemp("agents")
+    _write_brisk(agents)
     started: Future[LiveServer] = Future()
     stop = asyncio.Event()
 
     async def serve() -> None:
-        settings = load({"port": 0, "latency_log": log_file})
+        settings = load({"port": 0, "latency_log": log_file, "agents_dir": agents})
         server = Server(settings)
         await server.start()
         service = await Service.start(settings)
@@ -65,3 +73,9 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     yield server
     server.loop.call_soon_threadsafe(stop.set)
     thread.join()
+
+
+def _write_brisk(folder: Path) -> None:
+    receptionist = (SHIPPED / "receptionist.toml").read_text(encoding="utf-8")
+    text = re.sub(r"^(name|greeting) = .*\n", "", receptionist, flags=re.MULTILINE)
+    (folder / f"{BRISK}.toml").write_text(text, encoding="utf-8")

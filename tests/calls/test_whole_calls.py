@@ -22,7 +22,7 @@ from bench.questions import QUESTIONS, caller_voice, speak
 from pipeline.agent import AgentError, choose_agent
 from pipeline.audio import Audio, StreamResampler, float_to_pcm16
 from pipeline.timeline import MARKS
-from tests.calls.conftest import LiveServer
+from tests.calls.conftest import BRISK, LiveServer
 from tests.machine import program, recordings
 from tests.pipeline.fakes import RecordingPeer
 from web.talk_client import WIRE_RATE, TalkClient, TalkError, Turn, socket_address, talking
@@ -36,11 +36,13 @@ LIBRIVOX_WORDS = (
 )
 
 
-def call(live: LiveServer, talk: Callable[[TalkClient], Coroutine[Any, Any, T]]) -> T:
-    """Connect, wait for the greeting, and talk."""
+def call(
+    live: LiveServer, talk: Callable[[TalkClient], Coroutine[Any, Any, T]], agent: str | None = None
+) -> T:
+    """Connect, wait for the greeting if the agent has one, and talk."""
 
     async def run() -> T:
-        async with talking(live.url) as client:
+        async with talking(live.url, agent=agent) as client:
             await client.greeting()
             return await talk(client)
 
@@ -133,7 +135,7 @@ def test_a_long_recorded_sentence_is_transcribed(live: LiveServer) -> None:
     async def talk(client: TalkClient) -> list[Turn]:
         return await client.say(at_wire_rate(audio, rate))
 
-    said = " ".join(turn.record["caller_text"] for turn in call(live, talk))
+    said = " ".join(turn.record["caller_text"] for turn in call(live, talk, BRISK))
     assert jiwer.wer(LIBRIVOX_WORDS, plain(said)) <= 0.15, said
 
 
@@ -154,7 +156,7 @@ def test_an_interruption_stops_the_audio_and_keeps_what_was_heard(live: LiveServ
 
 def test_two_callers_at_once(live: LiveServer) -> None:
     async def one(text: str, speaker: str) -> list[Turn]:
-        async with talking(live.url) as client:
+        async with talking(live.url, agent=BRISK) as client:
             await client.greeting()
             return await client.say(spoken(text, speaker))
 
@@ -171,9 +173,9 @@ def test_silence_is_no_turn(live: LiveServer) -> None:
 
     async def talk(client: TalkClient) -> None:
         with pytest.raises(TalkError, match="is there speech"):
-            await client.say(np.zeros(3 * WIRE_RATE, np.float32), patience=3.0)
+            await client.say(np.zeros(5 * WIRE_RATE, np.float32), patience=1.0)
 
-    call(live, talk)
+    call(live, talk, BRISK)
     assert len(live.rows()) == before
 
 
