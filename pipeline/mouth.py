@@ -147,7 +147,10 @@ class Mouth:
         """The peer's report of what it has played; reports of other replies are stale and dropped."""
         if self._answer is not None and self._playout is not None and self._answer.reply.id == reply_id:
             self._playout.report_played(played_ms / 1000)
-            self._answer.timeline.mark("audio_heard", asyncio.get_running_loop().time() - played_ms / 1000)
+            track = self._answer.reply.track
+            own_seconds = played_ms / 1000 - track.filler_samples / track.rate
+            if own_seconds > 0:  # a hold phrase before it is not the answer
+                self._answer.timeline.mark("audio_heard", asyncio.get_running_loop().time() - own_seconds)
 
     def truncate(self, reply_id: str, played_ms: float) -> tuple[str, str] | None:
         """The peer's word on where it stopped a reply: like a report, or, for the answer that was interrupted

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 
 from pipeline.agent import Agent, Interruptions, Silence
+from pipeline.call import Call
 from pipeline.events import (
     CallEnded,
     CallFailed,
@@ -23,7 +25,7 @@ from pipeline.events import (
     TranscriptDone,
     TurnLogged,
 )
-from tests.pipeline.fakes import QUIET, Detector, Parrot, RecordingPeer, Scene, SlowReader
+from tests.pipeline.fakes import CHARACTER_SECONDS, QUIET, Detector, Parrot, RecordingPeer, Scene, SlowReader
 from tests.virtual_time import run
 
 HELLO = [(" What", 1.2), (" time", 1.5), (" is", 1.7), (" it?", 2.0)]
@@ -282,14 +284,36 @@ def test_a_long_call_is_ended() -> None:
     assert scene.peer.of(CallEnded)[0].reason == "max_length"
 
 
+def slow_answer(**changes: object) -> Scene:
+    holding = agent(hold_phrase="One moment.", hold_after_ms=1000)
+    return question(stage_seconds={"llm": 0.6}, agent=holding, seconds=20.0, **changes)
+
+
 def test_a_slow_model_is_bridged_by_a_hold_phrase() -> None:
-    scene = question(stage_seconds={"llm": 0.6}, agent=agent(hold_phrase="One moment.", hold_after_ms=1000))
-    scene.seconds = 20.0
+    scene = slow_answer()
     run(scene.play())
     assert scene.voice.said[:1] == ["One moment."]
     assert scene.records[0].heard_text == "You said What time is it. Is there more?"
     assert scene.records[0].extra["hold_phrase"]
     assert scene.records[0].marks["audio_sent"] >= scene.records[0].marks["tts_first_audio"]
+
+
+def test_a_hold_phrase_is_not_the_answer_that_was_heard() -> None:
+    silent = slow_answer()
+    run(silent.play())
+    phrase_ms = len("One moment.") * CHARACTER_SECONDS * 1000
+    sent = [(at, event.offset_ms) for at, event in silent.peer.events if isinstance(event, ReplyAudio)]
+    answer = next(at for at, offset_ms in sent if offset_ms >= phrase_ms)
+
+    def report(played_ms: float) -> Callable[[Call], None]:
+        return lambda call: call.playback(call.mouth.answer.reply.id, played_ms)  # type: ignore[union-attr]
+
+    telling = slow_answer(
+        actions=[(sent[0][0] + 0.3, report(300.0)), (answer + 0.2, report(phrase_ms + 200.0))]
+    )
+    run(telling.play())
+    marks = telling.records[0].marks
+    assert marks["audio_heard"] == pytest.approx(marks["audio_sent"], abs=1)
 
 
 @pytest.mark.parametrize("stage", ["asr", "llm", "tts"])
