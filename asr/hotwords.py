@@ -42,15 +42,20 @@ class _Hotword:
     key: str
     words: int
     ids: tuple[int, ...]
+    alone: bool
 
 
 class Hotwords:
     """The hotwords of one utterance, and which readings of them the audio has already turned down."""
 
-    def __init__(self, hotwords: Sequence[str], ids: Callable[[str], list[int]]) -> None:
+    def __init__(
+        self, hotwords: Sequence[str], ids: Callable[[str], list[int]], *, alone: Sequence[str] = ()
+    ) -> None:
+        """`alone`: phrases that count only where they are all that was said."""
         self._hotwords = [
-            _Hotword(text, _sound(text), len(text.split()), tuple(ids(f" {text}")))
-            for text in dict.fromkeys(" ".join(hotword.split()) for hotword in hotwords)
+            _Hotword(text, _sound(text), len(text.split()), tuple(ids(f" {text}")), wanted is alone)
+            for wanted in (hotwords, alone)
+            for text in dict.fromkeys(" ".join(hotword.split()) for hotword in wanted)
             if len(_sound(text)) >= _SHORTEST
         ]
         self._refused: set[tuple[str, str]] = set()
@@ -73,6 +78,8 @@ class Hotwords:
 
     def _matches(self, hotword: _Hotword, words: Sequence[str]) -> Iterator[tuple[float, Alike]]:
         for length in range(max(1, hotword.words - 1), hotword.words + 2):
+            if hotword.alone and length != len(words):
+                continue
             for first in range(len(words) - length + 1):
                 alike = Alike(first, first + length, hotword.text, hotword.ids)
                 said = _said(words, alike)

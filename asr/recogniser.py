@@ -102,10 +102,11 @@ class Recogniser:
         self._whisper.decode(encoded, (), 1)
         self._whisper.align(encoded, self._whisper.ids(" Yes."), len(silence))
 
-    def open(self, *, hotwords: Sequence[str] = ()) -> Utterance:
-        """A new utterance. `hotwords`: names and products that a caller may say, in their right spelling."""
+    def open(self, *, hotwords: Sequence[str] = (), alone: Sequence[str] = ()) -> Utterance:
+        """A new utterance. `hotwords`: names and products that a caller may say, in their right spelling;
+        `alone`: phrases that may be all that is said."""
         window = Window(self._whisper.log_mel, self._vad.open())
-        known = Hotwords(hotwords, self._whisper.ids)
+        known = Hotwords(hotwords, self._whisper.ids, alone=alone)
         return Utterance(self._whisper, window, self._policy(), known, self._clock)
 
 

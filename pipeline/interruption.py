@@ -9,6 +9,21 @@ from pipeline.agent import Interruptions
 
 Verdict = Literal["wait", "resume", "stop"]
 
+AGREEMENTS = (
+    "I see",
+    "Got it",
+    "Of course",
+    "All right",
+    "That's right",
+    "Thank you",
+    "You know",
+    "Oh okay",
+    "Okay great",
+)
+"""Listening noises of several words. What is heard over the agent and sounds like one, alone, is taken to be
+it: recognition knows little about half a second of speech ("Add it." for "Got it.").
+"""
+
 BACKCHANNELS = frozenset(
     [
         "ah",
@@ -48,17 +63,7 @@ BACKCHANNELS = frozenset(
         "yes",
         "yup",
     ]
-) | {
-    "i see",
-    "got it",
-    "of course",
-    "all right",
-    "that's right",
-    "thank you",
-    "you know",
-    "oh okay",
-    "okay great",
-}
+) | frozenset(map(str.lower, AGREEMENTS))
 """Said to keep the other one talking; they stop nobody."""
 
 COMMANDS = frozenset(

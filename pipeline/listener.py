@@ -13,7 +13,7 @@ from pipeline.commit_gate import CommitGate
 from pipeline.drafting import Drafting
 from pipeline.echo import WINDOW_SECONDS, EchoGuard
 from pipeline.events import SpeechDismissed, SpeechStarted, TranscriptDelta
-from pipeline.interruption import Verdict, judge, words
+from pipeline.interruption import AGREEMENTS, Verdict, judge, words
 from pipeline.microphone import Microphone
 from pipeline.reply import StageFailed
 from pipeline.stages import Listening
@@ -132,7 +132,8 @@ class Listener:
     def _new_turn(self, onset: int) -> Turn:
         call = self._call
         start = max(0, onset - round(PREROLL_SECONDS * RATE))
-        utterance = call.stages.recogniser.open(hotwords=call.agent.hotwords)
+        alone = () if call.mouth.answer is None else AGREEMENTS
+        utterance = call.stages.recogniser.open(hotwords=call.agent.hotwords, alone=alone)
         turn = Turn(self.number, self.revision, start, onset, utterance, call.emit)
         turn.timeline.mark("speech_start", self.microphone.time_of(onset))
         turn.feed(self.microphone.since(start))

@@ -50,7 +50,7 @@ class Talk(Speaker, Protocol):
 
 
 class Recogniser(Protocol):
-    def open(self, *, hotwords: Sequence[str] = ()) -> Listening: ...
+    def open(self, *, hotwords: Sequence[str] = (), alone: Sequence[str] = ()) -> Listening: ...
 
 
 class VoiceActivityModel(Protocol):

@@ -42,6 +42,12 @@ def test_a_refused_reading_is_not_asked_again() -> None:
     assert hotwords.alike(words) == []
 
 
+def test_a_phrase_that_counts_alone_is_not_looked_for_in_longer_text() -> None:
+    hotwords = Hotwords([], characters, alone=["Got it"])
+    assert [alike.text for alike in hotwords.alike([" add", " it."])] == ["Got it"]
+    assert hotwords.alike([" add", " it", " now."]) == []
+
+
 def test_places_come_from_the_last_to_the_first_and_do_not_overlap() -> None:
     words = [" alvares", " and", " kightlin", " kaitlin"]
     found = Hotwords(["Kaitlyn", "Alvarez"], characters).alike(words)

@@ -109,8 +109,10 @@ class ScriptedRecogniser:
         self._clock = clock
         self._taken = 0
         self.failing: Exception | None = None
+        self.expected_alone: list[Sequence[str]] = []
 
-    def open(self, *, hotwords: Sequence[str] = ()) -> ScriptedUtterance:
+    def open(self, *, hotwords: Sequence[str] = (), alone: Sequence[str] = ()) -> ScriptedUtterance:
+        self.expected_alone.append(alone)
         return ScriptedUtterance(self)
 
     def words_until(self, start: float, end: float) -> tuple[Word, ...]:

@@ -25,6 +25,7 @@ from pipeline.events import (
     TranscriptDone,
     TurnLogged,
 )
+from pipeline.interruption import AGREEMENTS
 from tests.pipeline.fakes import CHARACTER_SECONDS, QUIET, Detector, Parrot, RecordingPeer, Scene, SlowReader
 from tests.virtual_time import run
 
@@ -188,6 +189,7 @@ def test_listening_noises_do_not_stop_the_agent(text: list[tuple[str, float]], h
     assert record.status == "completed"
     assert record.heard_text == record.reply_text
     assert record.extra["false_interruptions"] == 1
+    assert scene.recogniser.expected_alone == [(), AGREEMENTS], "listening noises, only over the agent"
     assert len(scene.peer.of(TranscriptDone)) == 1
     offsets = [(round(e.offset_ms), round(e.samples.size / e.rate * 1000)) for e in scene.peer.of(ReplyAudio)]
     if holds_playback:
@@ -308,9 +310,12 @@ def test_a_hold_phrase_is_not_the_answer_that_was_heard() -> None:
     def report(played_ms: float) -> Callable[[Call], None]:
         return lambda call: call.playback(call.mouth.answer.reply.id, played_ms)  # type: ignore[union-attr]
 
-    telling = slow_answer(
-        actions=[(sent[0][0] + 0.3, report(300.0)), (answer + 0.2, report(phrase_ms + 200.0))]
-    )
+    reports = [
+        (sent[0][0] + 0.3, report(300.0)),
+        (answer - 0.1, report(phrase_ms + 1.0)),  # all of the phrase, in the peer's arithmetic
+        (answer + 0.2, report(phrase_ms + 200.0)),
+    ]
+    telling = slow_answer(actions=reports)
     run(telling.play())
     marks = telling.records[0].marks
     assert marks["audio_heard"] == pytest.approx(marks["audio_sent"], abs=1)

@@ -24,7 +24,7 @@ class AlwaysHello:
 
     due = False
 
-    def open(self, *, hotwords: Sequence[str] = ()) -> AlwaysHello:
+    def open(self, *, hotwords: Sequence[str] = (), alone: Sequence[str] = ()) -> AlwaysHello:
         return self
 
     def feed(self, audio: np.ndarray) -> None:
