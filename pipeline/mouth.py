@@ -148,7 +148,8 @@ class Mouth:
         if self._answer is not None and self._playout is not None and self._answer.reply.id == reply_id:
             self._playout.report_played(played_ms / 1000)
             track = self._answer.reply.track
-            own_seconds = played_ms / 1000 - track.filler_samples / track.rate
+            played = min(played_ms / 1000, self._playout.sent_seconds)  # a peer may round up
+            own_seconds = played - track.filler_samples / track.rate
             if own_seconds > 0:  # a hold phrase before it is not the answer
                 self._answer.timeline.mark("audio_heard", asyncio.get_running_loop().time() - own_seconds)
 
