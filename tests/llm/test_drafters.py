@@ -27,6 +27,7 @@ from llm.processors import Processors
 from llm.sampling import Sampling
 from llm.tokenizer import Tokenizer, Vocabulary
 from llm.verify import Coupled, Rejection, Verifier
+from tests.llm.contract import proposal
 from tests.llm.harness import generation, nothing
 from tests.llm.toys import ToyTarget, byte_tokenizer, random_rows
 
@@ -63,22 +64,15 @@ def state(
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_the_contract(name: str, data: st.DataObject) -> None:
-    """Never more than asked for, never touching the ids, the same answer when asked again."""
     drafter = MAKERS[name]()
+    assert drafter.name == name
     ids = st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=30)
     for taught in data.draw(st.lists(ids, max_size=3)):
         drafter.learn(taught)
         drafter.observe(taught)
     for _ in range(3):
         prompt, reply, budget = data.draw(ids), data.draw(ids), data.draw(st.integers(1, 12))
-        asked = state(prompt, reply, tuple(data.draw(ids)))
-        before = list(asked.ids)
-        draft = drafter.propose(asked, budget)
-        assert len(draft.ids) <= budget
-        assert asked.ids == before
-        assert not draft.ids or draft.source == drafter.name == name
-        assert 0.0 <= draft.confidence <= 1.0
-        assert drafter.propose(asked, budget).ids == draft.ids
+        proposal(drafter, state(prompt, reply, tuple(data.draw(ids))), budget)
     drafter.close()
 
 

@@ -25,6 +25,7 @@ from llm.training.food import Lesson, Text, head_matrix, lessons
 from llm.training.loop import Report, train
 from llm.training.medusa import MedusaTrainee
 from llm.verify import Coupled, Rejection
+from tests.llm.contract import UnderContract
 from tests.llm.harness import generation
 from tests.llm.hidden_toys import HIDDEN, VOCABULARY, HiddenToy, hidden_toy, toy_replies
 from tests.llm.toys import ToyTarget, random_rows
@@ -67,7 +68,9 @@ def run(
     toy = hidden_toy()
     made = generation(toy.rows, VOCABULARY, prompt, sampling, target=toy, verifier=verifier or Coupled())
     if heads is not None:
-        made.proposer = Gate([heads.open(made.cache)], PassCosts({1: 1.0, 16: 1.2}), VOCABULARY)
+        made.proposer = Gate(
+            [UnderContract(heads.open(made.cache))], PassCosts({1: 1.0, 16: 1.2}), VOCABULARY
+        )
     list(made)
     return made
 
