@@ -3,7 +3,8 @@
 Each pass encodes the window of audio that is not settled yet (with silence after it), decodes it once,
 greedily, after the words already committed, and aligns the text with the audio. A commit policy says which
 words are settled; they become forced text for the passes to come, and once the window is long they leave it
-with their audio, so that a pass costs the same in the second minute as in the first.
+with their audio, so that a pass costs the same in the second minute as in the first. Where the
+text of the pass before still holds, nothing is decoded.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from statistics import mean
 
 import numpy as np
 
-from asr import guards
+from asr import draft, guards
 from asr.audio import SAMPLE_RATE, Audio, as_audio
 from asr.commit import AlignmentGuard, CommitPolicy, Word
 from asr.hotwords import ADVANTAGE, Hotwords
 from asr.vad import SileroVad
-from asr.whisper import FRAMES_PER_SECOND, Token, Whisper
+from asr.whisper import FRAMES_PER_SECOND, Encoded, Token, Whisper
 from asr.window import Window
 
 __all__ = ["Partial", "Recogniser", "Transcript", "Utterance", "Word"]
@@ -150,6 +151,7 @@ class Utterance:
         self._settled: list[_Heard] = []  # those of the committed words whose audio is in the window
         self._tentative: list[_Heard] = []
         self._heard_to = 0.0  # the end of the audio that the last pass saw
+        self._voice_heard_to = 0.0  # and of the voice in it
         self._last_cost = 0.0
 
     def feed(self, audio: Audio) -> None:
@@ -223,20 +225,35 @@ class Utterance:
         encoded = self._whisper.encode(window.features(PADDING))
         if cancelled():
             return False
-        settled_to = self._settled[-1].word.end - window.start if self._settled else 0.0
-        limit = guards.token_limit(voice_end - settled_to)
-        ids = guards.spoken(self._whisper.decode(encoded, forced, limit), voice_end)
         frames = max(2, round(voice_end * FRAMES_PER_SECOND))
 
         def align(ids: Sequence[int]) -> list[Token]:
             return self._whisper.align(encoded, [*forced, *ids], frames)[len(forced) :]
 
-        tokens = align(ids)
+        tokens = self._confirmed(align) or align(self._decoded(encoded, forced))
         self._tentative = self._prefer_hotwords(self._words(tokens[: guards.placed(tokens)]), align)
         self._heard_to = max(window.voice_end, window.end)
+        self._voice_heard_to = window.voice_end
         if not self._settled and self._made_up(voice_end):
             self._tentative = []
         return True
+
+    def _confirmed(self, align: Callable[[Sequence[int]], list[Token]]) -> list[Token]:
+        """The last pass's text in its new place if all of it still holds and nothing was said after it."""
+        tokens = [token for heard in self._tentative for token in heard.tokens]
+        ids = [token.id for token in tokens]
+        marks = len(self._whisper.closing(ids))
+        if not draft.hopeful(tokens, marks, self._window.voice_end - self._voice_heard_to):
+            return []
+        tokens = align(ids)
+        return tokens if draft.holds(tokens, marks, self._window.voice_end - self._window.start) else []
+
+    def _decoded(self, encoded: Encoded, forced: Sequence[int]) -> list[int]:
+        window = self._window
+        voice_end = window.voice_end - window.start
+        settled_to = self._settled[-1].word.end - window.start if self._settled else 0.0
+        limit = guards.token_limit(voice_end - settled_to)
+        return guards.spoken(self._whisper.decode(encoded, forced, limit), voice_end)
 
     def _made_up(self, voice_end: float) -> bool:
         words = [heard.word for heard in self._tentative]
