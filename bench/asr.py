@@ -28,6 +28,7 @@ from bench.report import machine, percentile, show
 from bench.utterances import INSTALL, SENTENCES, Spoken, recorded, silence, spoken
 from pipeline import catalogue
 from pipeline.events import Audio
+from pipeline.large_pages import start_with_large_pages
 
 CHUNK = 0.02  # seconds of audio in a packet
 DETECTION = 0.1  # seconds of silence until voice activity says that the caller is quiet
@@ -181,6 +182,7 @@ def main() -> None:
     )
     parser.add_argument("--threads", type=int, default=1, help="of one pass, for both (default 1)")
     arguments = parser.parse_args()
+    start_with_large_pages()
     figures = measure(threads=arguments.threads, quick=arguments.quick)
     show("Recognition, against stock faster-whisper", figures, as_json=arguments.json, goals=GOALS)
 

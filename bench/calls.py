@@ -34,6 +34,7 @@ from pipeline import catalogue
 from pipeline.agent import choose_agent
 from pipeline.config import load
 from pipeline.events import Audio
+from pipeline.large_pages import start_with_large_pages
 from pipeline.service import Service
 from pipeline.stages import Stages
 from pipeline.timeline import DURATIONS, MARKS
@@ -207,6 +208,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--quick", action="store_true", help="6 questions, few interruptions")
     arguments = parser.parse_args()
+    start_with_large_pages()
     logging.basicConfig(level=logging.WARNING)
     np.seterr(all="ignore")
     figures = asyncio.run(measure(quick=arguments.quick))

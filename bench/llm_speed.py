@@ -130,7 +130,8 @@ def later_turns(model: LanguageModel) -> dict[str, dict[int, float]]:
     for _ in range(_ROUNDS):
         for call, messages in calls:
             *_, finished = call.reply(messages, Sampling(max_tokens=1), cancelled=lambda: False)
-            assert isinstance(finished, Finished) and finished.stats.ttft is not None
+            assert isinstance(finished, Finished)
+            assert finished.stats.ttft is not None
             times[finished.stats.prompt_tokens].append(1000 * finished.stats.ttft)
             call.prefill([*messages[:-1], Message("user", "")], lambda: False)
     for call, _ in calls:

@@ -24,6 +24,7 @@ from pipeline import catalogue
 from pipeline.audio import StreamResampler
 from pipeline.config import load
 from pipeline.events import Audio
+from pipeline.large_pages import start_with_large_pages
 from tts.load import load_voice
 from web.phone.encodings import MULAW
 from web.phone.hearing import RATE
@@ -79,6 +80,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--quick", action="store_true", help="few clips, few interruptions, six minutes")
     arguments = parser.parse_args()
+    start_with_large_pages()
     logging.basicConfig(level=logging.ERROR)
     show("The phone bridge", measure(quick=arguments.quick), as_json=arguments.json, goals=GOALS)
 

@@ -28,6 +28,7 @@ from hibari import voices as hibari_voices
 from bench.report import machine, percentile, show
 from bench.tts_sentences import PLAIN, Case, cases
 from pipeline import catalogue
+from pipeline.large_pages import start_with_large_pages
 from tts.hibari import HibariVoice
 from tts.hibari_network import HibariNetwork
 from tts.hibari_phonemes import HibariPhonemes
@@ -255,6 +256,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and sentences")
     options = parser.parse_args()
+    start_with_large_pages()
     show("Voices", measure(quick=options.quick), as_json=options.json, goals=GOALS)
 
 

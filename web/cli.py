@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import logging
+import sys
 from importlib.metadata import version
 from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
+
+from pipeline.large_pages import start_with_large_pages
 
 
 class Subcommand(NamedTuple):
@@ -93,3 +96,10 @@ def rejoinder(
     )
     if not verbose:
         logging.getLogger("httpx").setLevel(logging.WARNING)
+
+
+def run() -> None:
+    """The console command. Serving starts anew in large pages before anything large is imported."""
+    if sys.argv[1:2] == ["serve"] and "--help" not in sys.argv:
+        start_with_large_pages()
+    main()

@@ -16,7 +16,7 @@ from websockets.asyncio.client import connect
 
 PATIENCE = 90.0
 POLL_SECONDS = 0.05
-COMMAND = [sys.executable, "-c", "from web.cli import main; main()", "serve"]
+COMMAND = [sys.executable, "-c", "from web.cli import run; run()", "serve"]
 SMALL = ["--llm", "smallest", "--asr-model", "whisper-tiny.en"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import ModuleType
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from llm.checkpoints import CheckpointError
+from llm.targets.cpu.large_pages import map_file
 from llm.targets.cpu.packed import open_packed, packed_path
 from llm.targets.cpu.target import CpuTarget
 from tests.llm.checkpoints.tiny import write_gguf
@@ -66,3 +68,17 @@ def test_a_packed_file_cut_short_is_told(tmp_path: Path, kernel: ModuleType) -> 
     packed.write_bytes(packed.read_bytes()[:-5000])
     with pytest.raises(CheckpointError, match="delete it"):
         open_packed(path, kernel)
+
+
+def test_a_file_written_in_small_pieces_is_mapped_as_it_is(tmp_path: Path) -> None:
+    """Larger than the sample that is evicted first, so that where there are large pages all of it is."""
+    content = np.random.default_rng(0).bytes((34 << 20) + 5)
+    file = tmp_path / "weights"
+    with file.open("wb", buffering=0) as stream:
+        for start in range(0, len(content), 1 << 14):
+            stream.write(content[start : start + (1 << 14)])
+        os.fsync(stream.fileno())
+    for _ in range(2):
+        mapping = map_file(file)
+        assert mapping[:] == content
+        mapping.close()
