@@ -75,7 +75,7 @@ class Answers(FreeDrafter):
         text, end, matched = self._place(said)
         if text[end:]:
             close = matched >= _SURE
-            if self._is_question and (self._guess is None or text != self._guess.text):
+            if self._is_question and text not in self._guesses:
                 return self._draft(text[end:], budget, _ASKED + 4 * close, 0.25)
             return self._draft(text[end:], budget, _CLOSE if close else _LOOSE, 0.5)
         return self._behind_opening(said, budget) if len(said) <= _LONGEST_OPENING else NOTHING
@@ -111,9 +111,9 @@ class Answers(FreeDrafter):
         self._fact = self._best(asked)
         own = self._agreed and (self._fact is None or re.match(r"you (can|could|may)\b", self._agreed))
         self._guess = _Guess(self._agreed, 0) if own else self._fact
-        guesses = [guess.text for guess in (self._guess, self._fact) if guess is not None]
+        self._guesses = [guess.text for guess in (self._guess, self._fact) if guess is not None]
         styles = [style(asked).rstrip("? ") for style in (STYLES[self._style], *STYLES)]
-        self._places = dict.fromkeys((*guesses, *styles), 0)
+        self._places = dict.fromkeys((*self._guesses, *styles), 0)
 
     def _whole(self, budget: int) -> Draft:
         """The guess from its beginning, opened as it was the last time somebody asked like this."""
