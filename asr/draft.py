@@ -6,8 +6,8 @@ only the rest of a word that the last pass had already guessed. Speculative deco
 every text gets anyway, is such a pass. It is all or nothing: CTranslate2 takes as long for a token that is
 forced as for one that is found (its issue 1509), so keeping the beginning of a draft would save nothing.
 
-It is a heuristic, if a strict one: the alignment weighs text tokens alone and sees no timestamps, so it is not
-the decoder itself. The limits below were chosen on recordings where the two were compared.
+It is a heuristic, if a strict one: the alignment weighs text tokens alone and sees no timestamps, so it is
+not the decoder itself. The limits below were chosen on recordings where the two were compared.
 """
 
 from __future__ import annotations
