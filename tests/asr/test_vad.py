@@ -96,13 +96,27 @@ def test_a_caller_is_noticed_soon_after_digital_silence(
     vad: SileroVad, sentences: list[Recording], ahead: int
 ) -> None:
     """Wherever the frames lie, 150 ms of audio are enough for all but a sentence that begins in a whisper."""
-    took = []
-    for sentence in sentences:
-        lead = np.concatenate([sentences[1].audio, silence(3.0)])[ahead:]
-        frames = vad.open().push(over_a_telephone(np.concatenate([lead, voiced(sentence.audio)])))
-        noticed = next(f.end for f in frames if f.onset is not None and f.end > len(lead))
-        took.append((noticed - len(lead)) / RATE * 1000)
+    took = [noticed(vad, sentences, sentence, ahead) for sentence in sentences]
     assert sorted(took)[-2] < 150
+
+
+def test_a_voice_is_noticed_as_soon_in_the_middle_of_a_frame(
+    vad: SileroVad, sentences: list[Recording]
+) -> None:
+    for sentence in sentences:
+        in_the_middle = noticed(vad, sentences, sentence, ahead=FRAME // 2)
+        assert in_the_middle == pytest.approx(noticed(vad, sentences, sentence, ahead=0), abs=8)
+
+
+def noticed(vad: SileroVad, sentences: list[Recording], sentence: Recording, ahead: int) -> float:
+    """How many milliseconds of a sentence's voice it takes, behind another and seconds of digital silence.
+
+    `ahead`: samples by which the sentence lies earlier in the stream, and so elsewhere in its frames.
+    """
+    lead = np.concatenate([sentences[1].audio, silence(3.0)])[ahead:]
+    frames = vad.open().push(over_a_telephone(np.concatenate([lead, voiced(sentence.audio)])))
+    found = next(frame.end for frame in frames if frame.onset is not None and frame.end > len(lead))
+    return (found - len(lead)) / RATE * 1000
 
 
 def test_clicks_breath_and_bursts_of_noise_are_no_speech(vad: SileroVad) -> None:
