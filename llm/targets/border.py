@@ -1,4 +1,4 @@
-"""The checks that every cache written in Python makes at its border."""
+"""What caches do alike: the checks at their border, the cut into blocks, the hidden states that they keep."""
 
 from __future__ import annotations
 
@@ -52,13 +52,6 @@ def check_finite(logits: Logits, name: str) -> None:
         raise NonFiniteLogits(f"{name} gave a logit that is not finite")
 
 
-def last_rows(hidden: Hidden, rows: int) -> Hidden:
-    """The border of `HiddenCache.hidden`, given what was kept."""
-    if not 0 <= rows <= len(hidden):
-        raise ValueError(f"{len(hidden)} hidden states were kept of the last ids, not {rows}")
-    return hidden[len(hidden) - rows :]
-
-
 class KeepsHidden:
     """What caches do alike of `HiddenCache`: `extend` leaves the last `_kept` states in `_hidden`."""
 
@@ -70,4 +63,6 @@ class KeepsHidden:
         self._kept = most
 
     def hidden(self, rows: int) -> Hidden:
-        return last_rows(self._hidden, rows)
+        if not 0 <= rows <= len(self._hidden):
+            raise ValueError(f"{len(self._hidden)} hidden states were kept of the last ids, not {rows}")
+        return self._hidden[len(self._hidden) - rows :]

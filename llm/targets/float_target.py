@@ -16,7 +16,7 @@ from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_
 
 from llm.checkpoints import Checkpoint, Weight
 from llm.targets.base import Hidden, Logits
-from llm.targets.border import Block, blocks, check_extend, check_finite, check_truncate, last_rows
+from llm.targets.border import Block, KeepsHidden, blocks, check_extend, check_finite, check_truncate
 from llm.targets.margin import calibrate_margin
 from llm.targets.rotary import angles, rotate
 
@@ -124,18 +124,17 @@ class FloatTarget:
         return rms_norm(heads, (self.config.head_size,), norm, self.config.norm_epsilon)
 
 
-class FloatCache:
+class FloatCache(KeepsHidden):
     """One call's static cache; see `llm.targets.base.Cache`."""
 
     def __init__(self, target: FloatTarget) -> None:
         c = target.config
+        super().__init__(c.hidden)
         shape = (c.layers, c.key_value_heads, target.context, c.head_size)
         self._target = target
         self._keys = torch.zeros(shape, dtype=target.dtype, device=target.device)
         self._values = torch.zeros_like(self._keys)
         self._length = 0
-        self._kept = 0
-        self._hidden: Hidden = np.zeros((0, c.hidden), np.float32)
         self._closed = False
 
     @property
@@ -170,12 +169,6 @@ class FloatCache:
             block.hidden_rows,
         )
         return logits.cpu().numpy(), hidden.cpu().numpy()
-
-    def keep_hidden(self, most: int) -> None:
-        self._kept = most
-
-    def hidden(self, rows: int) -> Hidden:
-        return last_rows(self._hidden, rows)
 
     @torch.no_grad()
     def project(self, states: Hidden) -> Logits:

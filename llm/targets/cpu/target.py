@@ -11,7 +11,7 @@ import numpy as np
 
 from llm.checkpoints import Weight
 from llm.targets.base import ContextFull, Hidden, Logits, NonFiniteLogits
-from llm.targets.border import last_rows
+from llm.targets.border import KeepsHidden
 from llm.targets.cpu.build import ensure_built
 from llm.targets.cpu.packed import PackedModel, open_packed
 
@@ -60,14 +60,13 @@ class CpuTarget:
         return self._embedding.rows(np.asarray(ids, dtype=np.int64))
 
 
-class CpuCache:
+class CpuCache(KeepsHidden):
     """One call's keys and values in float32; see `llm.targets.base.Cache`."""
 
     def __init__(self, target: CpuTarget, call: Any) -> None:
+        super().__init__(target.hidden_size)
         self._target = target
         self._call = call
-        self._kept = 0
-        self._hidden: Hidden = np.zeros((0, target.hidden_size), np.float32)
 
     @property
     def length(self) -> int:
@@ -93,12 +92,6 @@ class CpuCache:
             call.peek(np.asarray(ids, dtype=np.int32), ahead, layers, threads=self._target.threads)
         )
         return self._without_padding(logits)
-
-    def keep_hidden(self, most: int) -> None:
-        self._kept = most
-
-    def hidden(self, rows: int) -> Hidden:
-        return last_rows(self._hidden, rows)
 
     def project(self, states: Hidden) -> Logits:
         call = self._open_call()
