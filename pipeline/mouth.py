@@ -151,7 +151,10 @@ class Mouth:
             played = min(played_ms / 1000, self._playout.sent_seconds)  # a peer may round up
             own_seconds = played - track.filler_samples / track.rate
             if own_seconds > 0:  # a hold phrase before it is not the answer
-                self._answer.timeline.mark("audio_heard", asyncio.get_running_loop().time() - own_seconds)
+                heard = asyncio.get_running_loop().time() - own_seconds
+                # Asterisk counts a frame as played when it begins to play it.
+                heard = max(heard, self._answer.timeline.at("audio_sent") or heard)
+                self._answer.timeline.mark("audio_heard", heard)
 
     def truncate(self, reply_id: str, played_ms: float) -> tuple[str, str] | None:
         """The peer's word on where it stopped a reply: like a report, or, for the answer that was interrupted

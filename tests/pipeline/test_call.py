@@ -300,15 +300,26 @@ def test_a_slow_model_is_bridged_by_a_hold_phrase() -> None:
     assert scene.records[0].marks["audio_sent"] >= scene.records[0].marks["tts_first_audio"]
 
 
+def report(played_ms: float) -> Callable[[Call], None]:
+    return lambda call: call.playback(call.mouth.answer.reply.id, played_ms)  # type: ignore[union-attr]
+
+
+def test_an_answer_is_not_heard_before_it_was_sent() -> None:
+    silent = question()
+    run(silent.play())
+    sent = silent.peer.times(ReplyAudio)[0]
+    early = question(actions=[(sent + 0.3, report(340.0))])  # as of a frame that only begins to be played
+    run(early.play())
+    marks = early.records[0].marks
+    assert marks["audio_heard"] == marks["audio_sent"]
+
+
 def test_a_hold_phrase_is_not_the_answer_that_was_heard() -> None:
     silent = slow_answer()
     run(silent.play())
     phrase_ms = len("One moment.") * CHARACTER_SECONDS * 1000
     sent = [(at, event.offset_ms) for at, event in silent.peer.events if isinstance(event, ReplyAudio)]
     answer = next(at for at, offset_ms in sent if offset_ms >= phrase_ms)
-
-    def report(played_ms: float) -> Callable[[Call], None]:
-        return lambda call: call.playback(call.mouth.answer.reply.id, played_ms)  # type: ignore[union-attr]
 
     reports = [
         (sent[0][0] + 0.3, report(300.0)),
