@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from llm.drafters.base import NOTHING, Draft, Drafter, ReplyState
+from llm.noise import Purpose
 
 logger = logging.getLogger(__name__)
 
@@ -163,8 +164,10 @@ class Gate:
             self._free = [d for d in self._free if d is not drafter]
             self._costly = [d for d in self._costly if d is not drafter]
             return NOTHING
+        # An end that was drawn stays: to leave out what was drawn would change the law that the rest follow.
+        drawn = guess.laws is not None and state.purpose is Purpose.DRAFT
         fit = 0
-        while fit < min(len(guess.ids), longest) and self._checkable(guess.ids[fit], state):
+        while fit < min(len(guess.ids), longest) and self._checkable(guess.ids[fit], state, drawn=drawn):
             fit += 1
         guess = guess.cut(fit)
         if drafter.seconds_per_token > 0.0:
@@ -173,9 +176,9 @@ class Gate:
             self._guesses.append(guess)
         return guess
 
-    def _checkable(self, token: int, state: ReplyState) -> bool:
-        """An end is never worth a row: the row before it says already that the reply ends."""
-        return 0 <= token < self._vocabulary and token not in state.processors.ends
+    def _checkable(self, token: int, state: ReplyState, *, drawn: bool) -> bool:
+        """An end is not worth a row: the row before it says already that the reply ends."""
+        return 0 <= token < self._vocabulary and (drawn or token not in state.processors.ends)
 
     def _worth_asking(self, drafter: Drafter, longest: int) -> int:
         """How many tokens to ask a costly drafter for: none while it loses, one now and then to check."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from llm.drafters.base import Draft, ReplyState
+from llm.drafters.base import Draft, FreeDrafter, ReplyState
 from llm.engine import Generation
+from llm.gate import Gate, PassCosts
 from llm.noise import Noise, Purpose
 from llm.processors import Law, Processors
 from llm.sampling import Sampling
@@ -143,6 +145,32 @@ def test_the_joint_law_with_an_end_token_and_a_least_length(rule: Verifier, gues
     ):
         law = joint(sampling, GUESSES[guess], rule, ends=ends)
         assert difference(law, target_joint(sampling, ends)) < 1e-12
+
+
+@dataclass
+class Costly(FreeDrafter):
+    """A guess as a drafter that the gate may ask."""
+
+    guess: Guess
+    name: str = "costly"
+    seconds_per_token: float = 1e-9
+
+    def propose(self, state: ReplyState, budget: int) -> Draft:
+        return self.guess(state, budget)
+
+
+def gated(guess: Guess) -> Guess:
+    """What a gate makes of it where a wider pass costs nothing."""
+    costs = PassCosts({1: 1.0, 16: 1.0})
+    return lambda state, budget: Gate([Costly(guess)], costs, VOCABULARY).draft(state, budget)
+
+
+@pytest.mark.parametrize("rule", [Independent(), Rejection()], ids=["coupled", "rejection"])
+@pytest.mark.parametrize("guess", ["fixed", "drawn, unlike the target", "drawn, sharp"])
+def test_the_joint_law_with_an_end_token_behind_the_gate(rule: Verifier, guess: str) -> None:
+    sampling, ends = Sampling(temperature=1.0, max_tokens=3), frozenset({2})
+    law = joint(sampling, gated(GUESSES[guess]), rule, ends=ends)
+    assert difference(law, target_joint(sampling, ends)) < 1e-12
 
 
 def test_relaxed_verification_is_lossy_and_says_so() -> None:
