@@ -93,7 +93,8 @@ class Explanation:
         table.add_column("verdict", overflow="fold")
         table.add_column("kept", justify="right")
         for number, this in enumerate(self.passes, 1):
-            table.add_row(str(number), this.source, _coloured(this), this.verdict, str(this.kept))
+            # Tokens are text, also where they look like the console's markup.
+            table.add_row(str(number), this.source, _coloured(this), Text(this.verdict), str(this.kept))
         console.print(table)
         console.print(Text(self.text, style="bold"))
         console.print(

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from llm.drafters.base import Draft, ReplyState
 from llm.engine import Round
-from llm.explain import Explanation, explain, explained
+from llm.explain import ExplainedPass, Explanation, explain, explained
 from llm.language_model import Finished, LanguageModel, Message, Sampling
 from llm.tokenizer import Tokenizer
 from tests.llm.harness import Scripted
@@ -92,6 +92,15 @@ def test_it_is_drawn_for_people_and_for_programs(explanation: Explanation) -> No
     as_dict = explanation.as_dict()
     assert [p["kept"] for p in as_dict["passes"]] == [4, 2, 4, 1, 1]
     assert as_dict["passes"][0]["draft"] == ["Your ", "appointment ", "is "]
+
+
+def test_brackets_in_a_reply_are_shown_as_they_are() -> None:
+    passes = (ExplainedPass("answer", ("[/", "b"), 0, "]", False), ExplainedPass("", (), 0, "[a]", False))
+    console = Console(record=True, width=100)
+    Explanation("[/][a]", "eos", passes, {"verification": "coupled"}).render(console)
+    drawn = console.export_text()
+    assert "'[/' becomes ']', 1 discarded" in drawn
+    assert "no draft, writes '[a]'" in drawn
 
 
 def test_what_a_call_teaches_its_drafters_is_drafted_here_too() -> None:
