@@ -15,7 +15,7 @@ import torch
 from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_attention, silu
 
 from llm.checkpoints import Checkpoint, Weight
-from llm.targets.base import Hidden, Logits
+from llm.targets.base import Hidden, Logits, NonFiniteLogits
 from llm.targets.border import Block, KeepsHidden, blocks, check_extend, check_finite, check_truncate
 from llm.targets.margin import calibrate_margin
 from llm.targets.rotary import angles, rotate
@@ -152,7 +152,13 @@ class FloatCache(KeepsHidden):
             for block in blocks(len(ids), BLOCK, rows, min(self._kept, len(ids)))
         ]
         logits, hidden = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
-        check_finite(logits, self._target.name)
+        try:
+            check_finite(logits, self._target.name)
+        except NonFiniteLogits:
+            # The mask takes later positions out by a weight of zero, and zero times NaN is NaN.
+            for stored in (self._keys, self._values):
+                stored[:, :, self._length : self._length + len(ids)] = 0.0
+            raise
         self._length += len(ids)
         self._hidden = hidden
         return logits

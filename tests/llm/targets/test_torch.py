@@ -86,6 +86,18 @@ def test_a_logit_that_is_not_finite_is_an_error(folder: Path) -> None:
     assert cache.length == 3
 
 
+def test_what_was_not_finite_leaves_nothing_behind(folder: Path) -> None:
+    target = FloatTarget(read_checkpoint(folder), context=64)
+    cache = target.open()
+    cache.extend([1, 2, 3], 1)
+    expected = target.open().extend([1, 2, 3, 4], 1)
+    target.weights["embedding"] = target.weights["embedding"].clone()
+    target.weights["embedding"][7] = float("nan")
+    with pytest.raises(NonFiniteLogits):
+        cache.extend([6, 7], 1)
+    np.testing.assert_allclose(cache.extend([4], 1), expected, atol=1e-4)
+
+
 def test_the_first_engine_that_can_is_chosen(
     folder: Path, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
