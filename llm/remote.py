@@ -110,7 +110,7 @@ class RemoteConversation:
                     continue
                 _take_usage(chunk, stats)
                 for choice in chunk.get("choices") or ():
-                    yield from said.more(choice.get("delta", {}).get("content") or "")
+                    yield from said.more((choice.get("delta") or {}).get("content") or "")
                     if choice.get("finish_reason"):
                         reason = _reason(choice)
             if chunks.finished and reason == "cancelled":
@@ -204,11 +204,13 @@ class _Stream:
                     if data == "[DONE]" or self._closed.is_set():
                         break
                     if line.startswith("data:"):
-                        self._put(json.loads(data))
+                        self._put(_event(data, server))
             self._put(None)
+        except RemoteError as error:
+            self._put(error)
         except json.JSONDecodeError as error:
             self._put(RemoteError(f"{server} sent an event that is not JSON: {error}"))
-        except (httpx.HTTPError, httpx.StreamError) as error:
+        except Exception as error:  # not httpx's alone: of an address it may also be the codec's or its own
             self._put(RemoteError(f"the language model's server {server} failed: {error or type(error)}"))
 
     def _put(self, item: dict[str, Any] | RemoteError | None) -> None:
@@ -244,6 +246,16 @@ def _request(model: str, messages: Sequence[Message], sampling: Sampling) -> dic
     if sampling.repetition_penalty != 1.0:
         request["repetition_penalty"] = sampling.repetition_penalty
     return request
+
+
+def _event(data: str, server: str) -> dict[str, Any]:
+    """An event of the stream. Raises `RemoteError` for one that tells of a failure amid the reply."""
+    event = json.loads(data)
+    if not isinstance(event, dict):
+        raise RemoteError(f"{server} sent an event that is not an object: {data[:300]}")
+    if event.get("error"):
+        raise RemoteError(f"{server} broke off the reply: {json.dumps(event['error'])[:300]}")
+    return event
 
 
 def _reason(choice: Mapping[str, Any]) -> Reason:

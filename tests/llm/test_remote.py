@@ -129,9 +129,11 @@ def test_a_silent_server_can_be_cancelled() -> None:
     [
         (('{"error": "no such model"}',), 404, "404.*no such model"),
         (("data: {not json",), 200, "not JSON"),
+        (("data: [1]",), 200, "not an object"),
         ((f"data: {chunk('Hi')}", "data: [DONE]"), 200, "without saying why"),
+        ((f"data: {chunk('Hi')}", 'data: {"error": {"message": "out of memory"}}'), 200, "out of memory"),
     ],
-    ids=["refused", "not JSON", "cut short"],
+    ids=["refused", "not JSON", "no object", "cut short", "broken off"],
 )
 def test_a_fault_of_the_server_is_told(events: tuple[str, ...], status: int, message: str) -> None:
     with server(lambda: iter(events), status) as (model, _), pytest.raises(RemoteError, match=message):
@@ -141,3 +143,16 @@ def test_a_fault_of_the_server_is_told(events: tuple[str, ...], status: int, mes
 def test_a_server_that_is_not_there_is_told() -> None:
     with pytest.raises(RemoteError, match=r"127\.0\.0\.1:9"):
         RemoteLanguageModel("http://127.0.0.1:9/v1", "some-model").warm_up()
+
+
+@pytest.mark.parametrize("address", ["http://localhost:80a/v1", f"http://{'a' * 70}.test/v1"])
+def test_an_address_that_is_none_is_told(address: str) -> None:
+    """Not by httpx's own errors: what a thread does not expect nobody hears of."""
+    with pytest.raises(RemoteError, match="failed"):
+        list(RemoteLanguageModel(address, "some-model").open().reply(PROMPT, Sampling(), cancelled=later()))
+
+
+def later() -> Callable[[], bool]:
+    """Gives up after some polls, so that what hangs fails."""
+    polls = iter([False] * 100)
+    return lambda: next(polls, True)
