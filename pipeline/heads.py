@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -18,7 +19,7 @@ from llm.training.loop import train
 from llm.training.medusa import MedusaTrainee
 from pipeline.agent import choose_agent
 from pipeline.config import Settings
-from pipeline.language import load_embedded, place
+from pipeline.language import is_remote, load_embedded, place
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
@@ -46,15 +47,25 @@ def train_heads(
 
     On a text file `corpus`, or on the model's own replies to the lines of `prompts`, given as the settings'
     agent would give them. Returns what was done, with the share of right guesses on held-out texts before and
-    after. Raises `HeadsError`, `OSError`, or what loading the model raises.
+    after. Raises `HeadsError`, `OSError`, or what loading the model raises; what can be known beforehand is
+    told before the work.
     """
     started = time.monotonic()
+    if is_remote(settings):
+        raise HeadsError(
+            "heads draft for a model that runs here, not for a server's: choose one with --model"
+        )
+    if learning_rate is not None and learning_rate <= 0.0:
+        raise HeadsError("the learning rate must be above 0")
+    _check_place(out)
+    lines = _lines(prompts) if corpus is None else []
+    whole = _read(corpus) if corpus is not None else ""
     path = place(settings.llm)
     model = load_embedded(settings.model_copy(update={"draft_model": "", "draft_heads": ""}))
     if corpus is not None:
-        texts = corpus_texts(corpus.read_text(encoding="utf-8"), model.tokenizer)
+        texts = corpus_texts(whole, model.tokenizer)
     else:
-        texts = _replies(model, settings, _lines(prompts), max_tokens, progress)
+        texts = _replies(model, settings, lines, max_tokens, progress)
     food = lessons(model.target, texts, lambda done: progress("reading the texts", done, len(texts)))
     head = head_matrix(model.target)
     trainee: MedusaTrainee | EagleTrainee
@@ -66,7 +77,7 @@ def train_heads(
         trainee,
         food,
         steps=steps,
-        learning_rate=learning_rate or LEARNING_RATES[kind],
+        learning_rate=LEARNING_RATES[kind] if learning_rate is None else learning_rate,
         seed=seed,
         progress=lambda step, loss: progress(f"training, loss {loss:.3f}", step, steps),
     )
@@ -94,4 +105,18 @@ def _replies(
 def _lines(prompts: Path | None) -> list[str]:
     if prompts is None:
         raise HeadsError("give a corpus, or a file of prompts to which the model writes its own replies")
-    return [line.strip() for line in prompts.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [line.strip() for line in _read(prompts).splitlines() if line.strip()]
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise HeadsError(f"{file} is not a text in UTF-8: {error}") from error
+
+
+def _check_place(out: Path) -> None:
+    """Raises `HeadsError` where no heads can be written to."""
+    there = next(place for place in (out, *out.absolute().parents) if place.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise HeadsError(f"no heads can be written to {out}: {there} is not a folder that you may write to")

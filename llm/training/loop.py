@@ -63,7 +63,7 @@ def train(
     """AdamW, one text a step, in a new random order each time round, the rate falling to zero.
 
     `progress` is told each step's loss. The same seed gives the same heads. Raises `HeadsError` for fewer
-    than two texts.
+    than two texts, and where the loss is no number any more.
     """
     if len(lessons) < 2:
         raise HeadsError("there is too little to train on: give at least two texts of a sentence or more")
@@ -79,6 +79,8 @@ def train(
     for step in range(steps):
         order = order or torch.randperm(len(kept)).tolist()
         loss = trainee.loss(kept[order.pop()])
+        if not torch.isfinite(loss):
+            raise HeadsError(f"the loss is no number after {step} steps: train at a lower learning rate")
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(trainee.module.parameters(), CLIP)

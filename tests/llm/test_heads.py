@@ -195,6 +195,13 @@ def test_training_needs_hidden_states_and_text() -> None:
         train(MedusaTrainee(MedusaHeads(2, HIDDEN), torch.zeros(1)), [], steps=1, learning_rate=0.1)
 
 
+def test_a_training_that_goes_astray_is_told() -> None:
+    food = lessons(hidden_toy(), [Text((1, 2, 3) * 4), Text((3, 2, 1) * 4)])
+    trainee = MedusaTrainee(MedusaHeads(2, HIDDEN), head_matrix(hidden_toy()))
+    with pytest.raises(HeadsError, match="lower learning rate"):
+        train(trainee, food, steps=9, learning_rate=1e30)
+
+
 def test_heads_that_do_not_fit_are_told() -> None:
     toy = HiddenToy(random_rows(100), 100)
     with pytest.raises(HeadsError, match=r"101 tokens.* 100"):

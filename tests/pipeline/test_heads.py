@@ -10,7 +10,7 @@ import pytest
 from llm.drafters.draft_heads import Kind
 from llm.drafters.heads import HeadsError
 from llm.language_model import Finished, LanguageModel, Message, Sampling
-from pipeline import catalogue
+from pipeline import catalogue, heads
 from pipeline.config import Settings
 from pipeline.heads import train_heads
 from pipeline.language import load_embedded
@@ -65,11 +65,11 @@ def test_training_makes_heads_right_more_often(trained: dict[Kind, dict[str, Any
 @pytest.mark.parametrize("kind", ["medusa", "eagle", "early-exit"])
 def test_a_real_reply_stays_what_it_was(trained: dict[Kind, dict[str, Any]], kind: str) -> None:
     wanted = "early-exit:20" if kind == "early-exit" else trained[kind]["out"]  # type: ignore[index]
-    heads = load_embedded(SETTINGS.model_copy(update={"draft_heads": wanted}))
-    plain = LanguageModel(heads.target, heads.tokenizer, drafters=())
+    drafting = load_embedded(SETTINGS.model_copy(update={"draft_heads": wanted}))
+    plain = LanguageModel(drafting.target, drafting.tokenizer, drafters=())
     drafted = 0
     for sampling in SAMPLINGS:
-        last = answer(heads, "Tell me about apples.", sampling)
+        last = answer(drafting, "Tell me about apples.", sampling)
         assert last.ids == answer(plain, "Tell me about apples.", sampling).ids
         drafted += last.stats.drafted[kind]
     assert drafted > 0
@@ -87,3 +87,25 @@ def test_a_corpus_will_do_and_little_of_it_will_not(tmp_path: Path) -> None:
     with pytest.raises(HeadsError, match="too little"):
         train_heads(SETTINGS, "medusa", tmp_path / "other", corpus=corpus, steps=1)
     assert not (tmp_path / "other").exists()
+
+
+def test_what_cannot_be_is_told_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(*_: Any, **__: Any) -> LanguageModel:
+        raise AssertionError("the model was loaded")
+
+    monkeypatch.setattr(heads, "load_embedded", work)
+    (corpus := tmp_path / "corpus.txt").write_text("Words.")
+    (latin := tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    server = SETTINGS.model_copy(update={"llm": "http://localhost:8000/v1"})
+    out = tmp_path / "out"
+    with pytest.raises(HeadsError, match="not a folder"):
+        train_heads(SETTINGS, "medusa", corpus / "heads", corpus=corpus, steps=1)
+    for food in ({"corpus": latin}, {"prompts": latin}):
+        with pytest.raises(HeadsError, match=r"latin\.txt is not a text in UTF-8"):
+            train_heads(SETTINGS, "medusa", out, steps=1, **food)
+    with pytest.raises(HeadsError, match="not for a server's"):
+        train_heads(server, "medusa", out, corpus=corpus, steps=1)
+    with pytest.raises(HeadsError, match="learning rate"):
+        train_heads(SETTINGS, "medusa", out, corpus=corpus, steps=1, learning_rate=0.0)
+    with pytest.raises(OSError, match="absent"):
+        train_heads(SETTINGS, "medusa", out, corpus=tmp_path / "absent.txt", steps=1)
