@@ -30,6 +30,8 @@ _FRONTED = re.compile(
 )
 
 _LONGEST_TAIL = 48
+_LONGEST_QUESTION = 400
+"""Characters: a longer one is not answered by its own words, and `_CHOICE` takes time by their square."""
 _SHORT = 3
 
 
@@ -63,7 +65,8 @@ def denied(question: str) -> str:
 
 
 def _stated(question: str, negation: str) -> str:
-    choice = _CHOICE.fullmatch(question.strip())
+    asked = question.strip()
+    choice = _CHOICE.fullmatch(asked) if len(asked) <= _LONGEST_QUESTION else None
     if choice is None:
         return ""
     verb, subject, rest = choice.group(1).lower(), choice.group(2), choice.group(3)

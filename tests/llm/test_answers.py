@@ -172,3 +172,9 @@ def test_where_a_reply_is_in_a_text() -> None:
     assert where(text, "and my", since=20) == (text.index(" number"), 2)
     assert where(text, "nothing of it") == (0, 0)
     assert where(text, "m") == (0, 0), "one letter has to be a whole word"
+
+
+def test_a_question_too_long_to_be_answered_by_its_own_words_is_not_taken_apart() -> None:
+    """Runs of white space in a text that a client typed took minutes."""
+    assert agreed(f"Can I come {'very ' * 50}late?")
+    assert agreed(f"Can I come {'very ' * 100}late?") == ""
