@@ -50,17 +50,16 @@ def read_vocabulary(path: Path) -> Vocabulary:
     bpe = Tokenizer(models.BPE(vocab=vocab, merges=merges, fuse_unk=False, byte_fallback=False))
     _cut_words(bpe, value("tokenizer.ggml.pre", "default"), path.name)
     bpe.decoder = token_decoders.ByteLevel()
-    declared = {
-        i
-        for i in (value("tokenizer.ggml.eos_token_id"), value("tokenizer.ggml.eot_token_id"))
-        if i is not None
-    }
+    names = {i: piece for piece, i in special.items()}
+    bos, eos, eot = (value(f"tokenizer.ggml.{role}_token_id") for role in ("bos", "eos", "eot"))
     return Vocabulary(
         bpe.to_str(),
         special,
-        end_ids(special, declared),
+        end_ids(special, {i for i in (eos, eot) if i is not None}),
         len(pieces),
         value("tokenizer.chat_template"),
+        names.get(bos, ""),
+        names.get(eos, ""),
     )
 
 

@@ -101,7 +101,11 @@ class PromptWriter:
         ]
         try:
             text = self._template.render(
-                messages=messages, add_generation_prompt=header, bos_token="", eos_token="", tools=None
+                messages=messages,
+                add_generation_prompt=header,
+                bos_token=self._tokenizer.bos,
+                eos_token=self._tokenizer.eos,
+                tools=None,
             )
         except TemplateError as error:
             raise PromptError(f"the model's chat template refuses these messages: {error}") from error

@@ -16,6 +16,9 @@ from typing import Any, Self
 
 import tokenizers
 
+_LAYOUT = 2
+"""Of what is cached: other numbers belong to other releases."""
+
 _END_NAMES = (
     "<|im_end|>",
     "<|endoftext|>",
@@ -33,13 +36,19 @@ class TokenizerError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What a tokenizer needs, as it is cached: `bpe` is the text of a tokenizer.json without added tokens."""
+    """What a tokenizer needs, as it is cached: `bpe` is the text of a tokenizer.json without added tokens.
+
+    `bos` and `eos` are the special tokens that a chat template calls `bos_token` and `eos_token`, by name;
+    empty where there are none.
+    """
 
     bpe: str
     special: dict[str, int]
     ends: tuple[int, ...]
     size: int
     chat_template: str | None
+    bos: str = ""
+    eos: str = ""
 
     def save(self, path: Path) -> None:
         """Write it whole or not at all."""
@@ -65,6 +74,7 @@ class Tokenizer:
         self._markup = re.compile("|".join(map(re.escape, names))) if names else None
         self._byte_level = isinstance(self._bpe.decoder, tokenizers.decoders.ByteLevel)
         self.chat_template = vocabulary.chat_template
+        self.bos, self.eos = vocabulary.bos, vocabulary.eos
         self.size = vocabulary.size
         self.ends = frozenset(vocabulary.ends)
         self.encode = lru_cache(maxsize=512)(self._encode)
@@ -83,7 +93,7 @@ class Tokenizer:
         beside = model.stat()
         converted = (
             cache or model.parent
-        ) / f"{model.stem}-{beside.st_size}-{beside.st_mtime_ns}.vocabulary.json"
+        ) / f"{model.stem}-{beside.st_size}-{beside.st_mtime_ns}.{_LAYOUT}.vocabulary.json"
         if converted.exists():
             return cls(Vocabulary.load(converted))
         from llm.gguf_vocabulary import read_vocabulary
@@ -164,23 +174,28 @@ def _from_folder(folder: Path) -> Vocabulary:
     bpe["added_tokens"] = []
     bpe["post_processor"] = None
     config = _json(folder / "tokenizer_config.json")
-    ends = end_ids(special, _declared_ends(folder, special, config))
+    bos, eos = (_named(config.get(key), special) for key in ("bos_token", "eos_token"))
+    ends = end_ids(special, _declared_ends(folder, special, eos))
     template = config.get("chat_template")
     jinja = folder / "chat_template.jinja"
     if jinja.exists():
         template = jinja.read_text(encoding="utf-8")
     size = 1 + max([*special.values(), *bpe["model"]["vocab"].values()])
-    return Vocabulary(json.dumps(bpe), special, ends, size, template)
+    return Vocabulary(json.dumps(bpe), special, ends, size, template, bos, eos)
 
 
-def _declared_ends(folder: Path, special: dict[str, int], config: dict[str, Any]) -> set[int]:
+def _named(token: Any, special: dict[str, int]) -> str:
+    """A special token of tokenizer_config.json, which has it as a string or with its properties."""
+    name = token.get("content") if isinstance(token, dict) else token
+    return name if name in special else ""
+
+
+def _declared_ends(folder: Path, special: dict[str, int], eos: str) -> set[int]:
     ends: set[int] = set()
     for name in ("config.json", "generation_config.json"):
         declared = _json(folder / name).get("eos_token_id")
         ends.update(i for i in (declared if isinstance(declared, list) else [declared]) if i is not None)
-    eos = config.get("eos_token")
-    eos = eos.get("content") if isinstance(eos, dict) else eos
-    return ends | ({special[eos]} if eos in special else set())
+    return ends | ({special[eos]} if eos else set())
 
 
 def _json(path: Path) -> dict[str, Any]:

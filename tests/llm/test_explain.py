@@ -30,6 +30,7 @@ class WordTokenizer(Tokenizer):
 
     def __init__(self) -> None:
         self.chat_template = None
+        self.bos = self.eos = ""
         self.ends = frozenset({END})
         self.size = VOCABULARY
         self.bare = lambda token: None

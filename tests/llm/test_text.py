@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from gguf import GGUFWriter, TokenType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -158,3 +159,35 @@ def test_a_folder_is_read_with_its_special_tokens_apart(tmp_path: Path) -> None:
     assert tokenizer.encode_markup("<tool>") == (300,)
     assert tokenizer.token_bytes(END) == b""
     assert tokenizer.token_bytes(10_000) == b""
+
+
+TEMPLATE = "{{ bos_token }}{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}"
+
+
+def test_a_template_writes_the_tokens_that_a_folder_names(tmp_path: Path) -> None:
+    source = json.loads(TOKENIZER._bpe.to_str())
+    source["added_tokens"] = [{"id": BEGIN, "content": "<s>"}, {"id": END, "content": "</s>"}]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(source))
+    config = {"chat_template": TEMPLATE, "bos_token": {"content": "<s>"}, "eos_token": "</s>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    ids = PromptWriter(Tokenizer.load(tmp_path), 1000).prompt([Message("user", "ab")]).ids
+    assert ids == [BEGIN, 97, 98, END]
+
+
+def test_a_template_writes_the_tokens_that_a_gguf_file_names(tmp_path: Path) -> None:
+    letters = [piece for piece, _ in sorted(TOKENIZER._bpe.get_vocab().items(), key=lambda item: item[1])]
+    writer = GGUFWriter(tmp_path / "tiny.gguf", "llama")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("llama-bpe")
+    writer.add_token_list([*letters, "</s>", "<s>", "ab"])
+    writer.add_token_types([TokenType.NORMAL] * 256 + [TokenType.CONTROL] * 2 + [TokenType.NORMAL])
+    writer.add_token_merges(["a b"])
+    writer.add_eos_token_id(END)
+    writer.add_bos_token_id(BEGIN)
+    writer.add_chat_template(TEMPLATE)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    for _ in ("converted", "cached"):
+        ids = PromptWriter(Tokenizer.load(tmp_path / "tiny.gguf"), 1000).prompt([Message("user", "b")]).ids
+        assert ids == [BEGIN, 98, END]
