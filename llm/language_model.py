@@ -109,7 +109,7 @@ class LanguageModel:
 
         `draft_model` is a smaller model of the same vocabulary; `heads` what `open_draft_heads` takes, empty
         for none. `progress` is told in sentences what is built or packed for the first time. Raises
-        `CheckpointError`, `TokenizerError`, `IncompatibleVocabulary` or `HeadsError`, each
+        `CheckpointError`, `TokenizerError`, `PromptError`, `IncompatibleVocabulary` or `HeadsError`, each
         saying what to do.
         """
         from llm.targets.load import load_target

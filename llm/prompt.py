@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NoReturn
 
+from jinja2 import nodes
 from jinja2.exceptions import TemplateError
+from jinja2.ext import Extension, LoopControlExtension
+from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from llm.tokenizer import Tokenizer
@@ -50,15 +53,31 @@ class Prompt:
     dropped_messages: int = 0
 
 
+class _Generation(Extension):
+    """`{% generation %}`, by which some templates mark what the model says. The text stays the same."""
+
+    tags = {"generation"}  # noqa: RUF012 (declared by jinja2)
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
 class PromptWriter:
     """Renders the messages of a call for one model. Thread-safe."""
 
     def __init__(self, tokenizer: Tokenizer, context: int) -> None:
+        """Raises `PromptError` where the chat template cannot be read."""
         self._tokenizer = tokenizer
         self._context = context
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=[LoopControlExtension, _Generation]
+        )
         environment.globals["raise_exception"] = _refuse
-        self._template = environment.from_string(tokenizer.chat_template or CHATML)
+        try:
+            self._template = environment.from_string(tokenizer.chat_template or CHATML)
+        except TemplateError as error:
+            raise PromptError(f"the model's chat template cannot be read: {error}") from error
         self._pieces = lru_cache(maxsize=64)(self._render)
 
     def prompt(self, messages: Sequence[Message]) -> Prompt:

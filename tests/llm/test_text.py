@@ -97,6 +97,23 @@ def test_a_template_that_refuses_is_told() -> None:
         PromptWriter(refusing, 1000).prompt([Message("system", "x")])
 
 
+def test_a_template_may_break_off_loops_and_mark_what_is_generated() -> None:
+    own = byte_tokenizer()
+    own.chat_template = (
+        "{% for m in messages %}{% if m.role == 'system' %}{% continue %}{% endif %}"
+        "{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
+    )
+    ids = PromptWriter(own, 1000).prompt([Message("system", "x"), Message("user", "ab")]).ids
+    assert ids == [97, 98]
+
+
+def test_a_template_that_cannot_be_read_is_told() -> None:
+    broken = byte_tokenizer()
+    broken.chat_template = "{% for m in messages %}"
+    with pytest.raises(PromptError, match="cannot be read"):
+        PromptWriter(broken, 1000)
+
+
 def test_an_empty_prompt_is_told() -> None:
     with pytest.raises(PromptError, match="empty"):
         PromptWriter(TOKENIZER, 1000).prompt([])
