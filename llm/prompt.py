@@ -125,6 +125,7 @@ class PromptWriter:
                 bos_token=self._tokenizer.bos,
                 eos_token=self._tokenizer.eos,
                 tools=None,
+                enable_thinking=False,  # a caller would wait for thoughts, and hear them
             )
         except TemplateError as error:
             raise PromptError(f"the model's chat template refuses these messages: {error}") from error

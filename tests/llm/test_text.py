@@ -107,6 +107,16 @@ def test_a_template_may_break_off_loops_and_mark_what_is_generated() -> None:
     assert ids == [97, 98]
 
 
+def test_a_model_that_can_think_aloud_is_asked_not_to() -> None:
+    thinking = byte_tokenizer()
+    thinking.chat_template = (
+        "{% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}A"
+        "{% if enable_thinking is defined and enable_thinking is false %}-{% endif %}{% endif %}"
+    )  # as Qwen3's, which writes an empty thought there
+    ids = PromptWriter(thinking, 1000).prompt([Message("user", "ab")]).ids
+    assert thinking.decode(ids) == "abA-"
+
+
 def test_a_template_that_cannot_be_read_is_told() -> None:
     broken = byte_tokenizer()
     broken.chat_template = "{% for m in messages %}"
