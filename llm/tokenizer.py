@@ -89,7 +89,14 @@ class Tokenizer:
         `TokenizerError` where there is none or it is of an unknown kind.
         """
         if model.is_dir():
-            return cls(_from_folder(model))
+            try:
+                return cls(_from_folder(model))
+            except TokenizerError:
+                raise
+            except Exception as error:  # tokenizers raises plain ones
+                raise TokenizerError(
+                    f"the tokenizer in {model} cannot be read, it may be damaged: {error!r}. Fetch it again"
+                ) from error
         beside = model.stat()
         converted = (
             cache or model.parent
@@ -177,10 +184,14 @@ def _from_folder(folder: Path) -> Vocabulary:
     bos, eos = (_named(config.get(key), special) for key in ("bos_token", "eos_token"))
     ends = end_ids(special, _declared_ends(folder, special, eos))
     template = config.get("chat_template")
+    if isinstance(template, list):  # several for different purposes, by name
+        template = {named["name"]: named["template"] for named in template}.get("default")
     jinja = folder / "chat_template.jinja"
     if jinja.exists():
         template = jinja.read_text(encoding="utf-8")
-    size = 1 + max([*special.values(), *bpe["model"]["vocab"].values()])
+    vocab = bpe["model"]["vocab"]
+    ids = vocab.values() if isinstance(vocab, dict) else range(len(vocab))  # unigram's is a list
+    size = 1 + max([*special.values(), *ids])
     return Vocabulary(json.dumps(bpe), special, ends, size, template, bos, eos)
 
 

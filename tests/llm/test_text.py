@@ -169,6 +169,26 @@ def test_a_folder_without_a_tokenizer_is_told(tmp_path: Path) -> None:
         Tokenizer.load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "text", ['{"model": {"ty', "[1]", "{}", '{"model": {"type": "BPE", "vocab": {"a": 0}}}']
+)
+def test_a_damaged_tokenizer_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tokenizer.json").write_text(text)
+    with pytest.raises(TokenizerError, match=f"{tmp_path.name} cannot be read"):
+        Tokenizer.load(tmp_path)
+
+
+def test_a_unigram_vocabulary_and_a_template_among_others_are_read(tmp_path: Path) -> None:
+    source = json.loads(TOKENIZER._bpe.to_str())
+    source["model"] = {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.0], ["b", -2.0]]}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(source))
+    templates = [{"name": "tool_use", "template": "no"}, {"name": "default", "template": "yes"}]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": templates}))
+    tokenizer = Tokenizer.load(tmp_path)
+    assert (tokenizer.size, tokenizer.chat_template) == (3, "yes")
+    assert tokenizer.encode("ab") == (1, 2)
+
+
 def test_a_folder_is_read_with_its_special_tokens_apart(tmp_path: Path) -> None:
     source = json.loads(TOKENIZER._bpe.to_str())
     source["added_tokens"] = [
