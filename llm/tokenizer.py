@@ -7,6 +7,7 @@ becomes ordinary characters. Only `encode_markup`, which the chat template alone
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -51,9 +52,9 @@ class Vocabulary:
     eos: str = ""
 
     def save(self, path: Path) -> None:
-        """Write it whole or not at all."""
+        """Write it whole or not at all, also where another process does the same."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
         part.write_text(json.dumps(asdict(self), ensure_ascii=False), encoding="utf-8")
         part.replace(path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from llm.detokenizer import Detokenizer
 from llm.ends import ReplyText
 from llm.prompt import Message, PromptError, PromptWriter
-from llm.tokenizer import Tokenizer, TokenizerError
+from llm.tokenizer import Tokenizer, TokenizerError, Vocabulary
 from tests.llm.toys import BEGIN, END, byte_tokenizer
 
 TOKENIZER = byte_tokenizer()
@@ -187,6 +188,24 @@ def test_a_unigram_vocabulary_and_a_template_among_others_are_read(tmp_path: Pat
     tokenizer = Tokenizer.load(tmp_path)
     assert (tokenizer.size, tokenizer.chat_template) == (3, "yes")
     assert tokenizer.encode("ab") == (1, 2)
+
+
+def test_two_processes_may_keep_a_vocabulary_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one finishes while the first one is about to put its file in place."""
+    vocabulary = Vocabulary("bpe", {}, (1,), 2, None)
+    kept = tmp_path / "kept.json"
+    replace = Path.replace
+
+    def after_the_other(part: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", replace)
+        monkeypatch.setattr(os, "getpid", lambda: 0)
+        vocabulary.save(kept)
+        return replace(part, target)
+
+    monkeypatch.setattr(Path, "replace", after_the_other)
+    vocabulary.save(kept)
+    assert Vocabulary.load(kept) == vocabulary
+    assert list(tmp_path.iterdir()) == [kept]
 
 
 def test_a_folder_is_read_with_its_special_tokens_apart(tmp_path: Path) -> None:
