@@ -138,10 +138,12 @@ class _Said:
             yield from map(self._sentence, self._sentences.push(text))
 
     def stalled(self) -> Iterator[ReplyEvent]:
-        """The server is silent for a while: say what there is."""
-        yield from map(self._sentence, self._sentences.flush())
+        """The server is silent for a while: a sentence that is only waiting for the next one is whole."""
+        yield from map(self._sentence, self._sentences.stall())
 
-    rest = stalled
+    def rest(self) -> Iterator[ReplyEvent]:
+        """The reply is over."""
+        yield from map(self._sentence, self._sentences.flush())
 
     def _sentence(self, text: str) -> Sentence:
         if self._count == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -122,6 +123,36 @@ def test_a_silent_server_can_be_cancelled() -> None:
         release.set()
     assert isinstance(heard[-1], Finished)
     assert (heard[-1].reason, heard[-1].text) == ("cancelled", "We open at")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentences"),
+    [
+        ("We are open.", " Bye.", ["We are open.", " Bye."]),
+        ("We open at ei", "ght. Bye.", ["We open at eight. ", "Bye."]),
+    ],
+    ids=["behind a sentence", "inside a word"],
+)
+def test_a_server_that_stalls_cuts_no_word(before: str, after: str, sentences: list[str]) -> None:
+    release = threading.Event()
+    heard: list[Any] = []
+    polls: list[int] = []
+
+    def stalling() -> Iterator[str]:
+        yield f"data: {chunk(before)}"
+        release.wait(30)
+        yield f"data: {chunk(after, finish='stop')}"
+
+    def cancelled() -> bool:
+        polls.extend([1] if heard else [])
+        if len(polls) > 5:
+            release.set()
+        return False
+
+    with server(stalling) as (model, _):
+        model.clock = itertools.count(0.0, 2.0).__next__  # every look finds that seconds have passed
+        heard.extend(model.open().reply(PROMPT, Sampling(), cancelled=cancelled))
+    assert [e.text for e in heard if isinstance(e, Sentence)] == sentences
 
 
 @pytest.mark.parametrize(
