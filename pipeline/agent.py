@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -39,7 +39,7 @@ class SamplingChoice(_Part):
     min_p: float = Field(default=0.0, ge=0.0, lt=1.0)
     repetition_penalty: float = Field(default=1.0, ge=1.0, le=2.0)
     max_tokens: int = Field(default=120, ge=1, le=2000)
-    stop: tuple[str, ...] = ()
+    stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     seed: int = 0
 
 

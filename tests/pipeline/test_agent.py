@@ -33,6 +33,7 @@ def test_variables_fill_the_prompt(tmp_path: Path) -> None:
         ('greeting = "hi"', "persona: Field required"),
         ('persona = "x"\ntemprature = 1', "temprature"),
         ('persona = "x"\n[sampling]\ntemperature = 9', "sampling.temperature"),
+        ('persona = "x"\n[sampling]\nstop = ["END", ""]', "sampling.stop.1"),
         ('persona = "x"\n[interruptions]\nmode = "never"', "interruptions.mode"),
     ],
 )
