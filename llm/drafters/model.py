@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from llm.cache import CallCache, Turnstile
+from llm.cache import PREFILL_CHUNK, CallCache, Turnstile
 from llm.drafters.base import Draft, FreeDrafter, ReplyState
 from llm.drafters.drawing import Clock, DrawnDraft, quickest
 from llm.targets.base import Target
@@ -66,6 +66,12 @@ class ModelDrafter(FreeDrafter):
         self._cache.keep_prefix(state.ids[:-1])
         unread = state.ids[len(self._cache) :]
         drawn = DrawnDraft(state, min(budget, self._room - len(state.ids)), GIVES_UP_BELOW)
+        if (
+            not drawn.over
+        ):  # a prompt that it has not read, in pieces: other calls want their passes in between
+            alone = (len(unread) - 1) // PREFILL_CHUNK * PREFILL_CHUNK
+            self._cache.read(unread[:alone], lambda: False)
+            unread = unread[alone:]
         while not drawn.over:
             unread = [drawn.add(self._cache.score(unread, 1)[0])]
         return drawn.draft(self.name)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm.cache import Turnstile
+from llm.cache import PREFILL_CHUNK, Turnstile
 from llm.drafters.answers import Answers
 from llm.drafters.base import Drafter, ReplyState
 from llm.drafters.lookup import PromptLookup
@@ -244,6 +244,14 @@ def test_a_draft_model_of_other_weights_changes_nothing() -> None:
         made = run(Coupled(), temperature, ModelDrafter(DraftModel(other, 1e-3), Turnstile()))
         assert made.committed == plain.committed
         assert made.stats.drafts > 0
+
+
+def test_a_draft_model_lets_other_calls_pass_while_it_reads_a_prompt() -> None:
+    target = ToyTarget(ROWS, VOCABULARY)
+    prompt = [1] * (3 * PREFILL_CHUNK + 2)
+    state = ReplyState(prompt, len(prompt), Processors(Sampling(), len(prompt)), SeededNoise(0))
+    ModelDrafter(DraftModel(target, 1e-3), Turnstile()).propose(state, 1)
+    assert [width for width, _ in target.caches[0].blocks] == [PREFILL_CHUNK] * 3 + [2]
 
 
 def test_a_draft_models_noise_is_the_targets_under_coupling_alone() -> None:
