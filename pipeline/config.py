@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
 import platformdirs
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -31,6 +31,20 @@ class ConfigError(ValueError):
     """A setting is wrong or unknown. The message names it, where it came from and what is accepted."""
 
 
+def _as_sent(secret: SecretStr) -> SecretStr:
+    """Without the line break of the file it came from.
+
+    What no header can carry is refused here, where a secret is never repeated: an HTTP client's error would.
+    """
+    value = secret.get_secret_value().strip()
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError("it holds characters that cannot be sent")
+    return SecretStr(value)
+
+
+_Secret = Annotated[SecretStr, AfterValidator(_as_sent)]
+
+
 class Settings(BaseSettings):
     """Every setting, with what it accepts. Built from its arguments alone; `load` reads the other sources."""
 
@@ -40,7 +54,7 @@ class Settings(BaseSettings):
 
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=8765, ge=0, le=65535, description="TCP port, 0 to 65535 (0: any free one)")
-    auth_token: SecretStr | None = Field(default=None, description="bearer token that clients must present")
+    auth_token: _Secret | None = Field(default=None, description="bearer token that clients must present")
     allow_unauthenticated: bool = Field(
         default=False, description="true or false; true serves beyond this machine without a token"
     )
@@ -68,7 +82,7 @@ class Settings(BaseSettings):
     llm_remote_model: str = Field(
         default="default", description="the model to ask for when llm is a server's address"
     )
-    llm_api_key: SecretStr | None = Field(default=None, description="the key of that server")
+    llm_api_key: _Secret | None = Field(default=None, description="the key of that server")
     draft_model: str = Field(default="", description="a smaller language model that drafts; empty: none")
     draft_heads: str = Field(
         default="",
@@ -87,7 +101,7 @@ class Settings(BaseSettings):
         default="hibari",
         description="hibari, piper:PATH, coqui:PATH_OR_NAME?speaker=FILE, or the address of a speech server",
     )
-    voice_api_key: SecretStr | None = Field(default=None, description="the key of that server")
+    voice_api_key: _Secret | None = Field(default=None, description="the key of that server")
 
     max_calls: int = Field(default=4, ge=1, le=10_000, description="concurrent calls, 1 to 10000")
     max_call_seconds: float = Field(
@@ -124,23 +138,21 @@ class Settings(BaseSettings):
     audiosocket_port: int = Field(
         default=0, ge=0, le=65535, description="TCP port for Asterisk's AudioSocket, 0 to 65535 (0: none)"
     )
-    asterisk_secret: SecretStr | None = Field(default=None, description="the secret that Asterisk presents")
-    twilio_auth_token: SecretStr | None = Field(
-        default=None, description="the auth token of a Twilio account"
-    )
-    twilio_shared_key: SecretStr | None = Field(
+    asterisk_secret: _Secret | None = Field(default=None, description="the secret that Asterisk presents")
+    twilio_auth_token: _Secret | None = Field(default=None, description="the auth token of a Twilio account")
+    twilio_shared_key: _Secret | None = Field(
         default=None, description="the shared key of Twilio accounts that sign with HMAC-SHA256"
     )
     telnyx_public_key: str = Field(default="", description="Telnyx's public key, in base64")
-    telnyx_stream_token: SecretStr | None = Field(default=None, description="the token that Telnyx presents")
-    telnyx_api_key: SecretStr | None = Field(default=None, description="the API key of a Telnyx account")
+    telnyx_stream_token: _Secret | None = Field(default=None, description="the token that Telnyx presents")
+    telnyx_api_key: _Secret | None = Field(default=None, description="the API key of a Telnyx account")
     plivo_auth_id: str = Field(default="", description="the auth id of a Plivo account")
-    plivo_auth_token: SecretStr | None = Field(default=None, description="the auth token of a Plivo account")
+    plivo_auth_token: _Secret | None = Field(default=None, description="the auth token of a Plivo account")
     vonage_application_id: str = Field(default="", description="the id of a Vonage application")
     vonage_private_key: Path | None = Field(
         default=None, description="the application's private key, a PEM file"
     )
-    vonage_signature_secret: SecretStr | None = Field(
+    vonage_signature_secret: _Secret | None = Field(
         default=None, description="the signature secret of a Vonage account"
     )
 

@@ -66,9 +66,8 @@ class ModelDrafter(FreeDrafter):
         self._cache.keep_prefix(state.ids[:-1])
         unread = state.ids[len(self._cache) :]
         drawn = DrawnDraft(state, min(budget, self._room - len(state.ids)), GIVES_UP_BELOW)
-        if (
-            not drawn.over
-        ):  # a prompt that it has not read, in pieces: other calls want their passes in between
+        if not drawn.over:
+            # A prompt that it has not read, in pieces: other calls want their passes in between.
             alone = (len(unread) - 1) // PREFILL_CHUNK * PREFILL_CHUNK
             self._cache.read(unread[:alone], lambda: False)
             unread = unread[alone:]

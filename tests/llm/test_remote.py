@@ -176,16 +176,6 @@ def test_a_server_that_is_not_there_is_told() -> None:
         RemoteLanguageModel("http://127.0.0.1:9/v1", "some-model").warm_up()
 
 
-def test_a_key_is_sent_without_its_line_break_and_never_told() -> None:
-    with server(sending(*REPLY, "[DONE]")) as (model, requests):
-        assert reply(RemoteLanguageModel(model.base_url, "some-model", api_key="secret\n"))
-    assert requests[0]["key"] == "Bearer secret"
-    for key in ("sec\nret", "secr\u00e9t"):
-        with pytest.raises(RemoteError, match="API key") as told:
-            RemoteLanguageModel("http://127.0.0.1:9/v1", "some-model", api_key=key)
-        assert key not in str(told.value)
-
-
 @pytest.mark.parametrize("address", ["http://localhost:80a/v1", f"http://{'a' * 70}.test/v1"])
 def test_an_address_that_is_none_is_told(address: str) -> None:
     """Not by httpx's own errors: what a thread does not expect nobody hears of."""

@@ -139,6 +139,15 @@ def test_secrets_are_masked() -> None:
     assert "sesame" not in str(failure.value)
 
 
+@pytest.mark.parametrize("name", ["llm_api_key", "voice_api_key", "auth_token"])
+def test_a_secret_may_come_with_its_files_line_break_and_is_never_told(name: str) -> None:
+    assert getattr(load({name: "sesame\n"}), name).get_secret_value() == "sesame"
+    for unsendable in ("ses\name", "s\u00e9same"):
+        with pytest.raises(ConfigError, match=f"{name}.*cannot be sent") as failure:
+            load({name: unsendable})
+        assert unsendable not in str(failure.value)
+
+
 def test_describe_covers_every_setting() -> None:
     described = describe(load({"port": 1}))
     assert set(described) == set(Settings.model_fields)
