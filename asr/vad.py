@@ -109,7 +109,8 @@ class VadStream:
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """A frame as one instance of the network hears it. `begins`: it confirms that speech began."""
+    """A frame as one instance of the network hears it. `begins`: it confirms that a voice began which this
+    instance did not hear before."""
 
     end: int
     samples: Audio
@@ -128,6 +129,8 @@ class _Network:
         self._h = np.zeros((1, 1, STATE), np.float32)
         self._c = np.zeros((1, 1, STATE), np.float32)
         self._previous = 0.0
+        self._speaking = False
+        self._below = 0
         self._noise = np.random.default_rng(early)
 
     def push(self, audio: Audio) -> list[_Scored]:
@@ -155,7 +158,13 @@ class _Network:
 
     def _score(self, frame: Audio, probability: float) -> _Scored:
         self._end += FRAME
-        begins = self._previous >= RISING and probability >= ENTER
+        self._below = self._below + 1 if probability < EXIT else 0
+        if self._below >= EXIT_FRAMES:
+            self._speaking = False
+        # A voice that the other instance has lost and this one has not begins only once: else the two would
+        # end it and begin it again with every frame.
+        begins = not self._speaking and self._previous >= RISING and probability >= ENTER
+        self._speaking = self._speaking or begins
         self._previous = probability
         return _Scored(self._end, frame, probability, begins)
 

@@ -8,7 +8,7 @@ import soxr
 from scipy.signal import butter, sosfilt
 
 from asr.audio import Audio
-from asr.vad import FRAME, SileroVad, VoiceFrame
+from asr.vad import FRAME, SileroVad, VadStream, VoiceFrame
 from tests.asr.conftest import RATE, Recording, silence
 
 # In milliseconds. Each sentence below is cut to begin and end in its own voice, so its edges are known.
@@ -117,6 +117,24 @@ def noticed(vad: SileroVad, sentences: list[Recording], sentence: Recording, ahe
     frames = vad.open().push(over_a_telephone(np.concatenate([lead, voiced(sentence.audio)])))
     found = next(frame.end for frame in frames if frame.onset is not None and frame.end > len(lead))
     return (found - len(lead)) / RATE * 1000
+
+
+class Scripted:
+    """The network as a session that gives one stream's two instances their probabilities."""
+
+    def __init__(self, *instances: list[float]) -> None:
+        self._instances = list(instances)
+
+    def run(self, _: None, inputs: dict[str, np.ndarray]) -> tuple[np.ndarray, ...]:
+        return np.array(self._instances.pop(0), np.float32), inputs["h"], inputs["c"]
+
+
+def test_a_voice_that_only_one_instance_still_hears_ends_once() -> None:
+    fades = [0.0, 0.3, 0.9, 0.9, 0.3, 0.2, 0.3, 0.2, 0.3, 0.2]
+    lingers = [0.0, 0.3, 0.9, 0.9, 0.9, 0.8, 0.7, 0.7, 0.6, 0.6]
+    stream = VadStream(Scripted(fades, lingers))  # type: ignore[arg-type]
+    onsets, offsets = edges(stream.push(np.full(len(fades) * FRAME, 0.1, np.float32)))
+    assert (len(onsets), len(offsets)) == (1, 1)
 
 
 def test_clicks_breath_and_bursts_of_noise_are_no_speech(vad: SileroVad) -> None:
