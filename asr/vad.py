@@ -182,7 +182,7 @@ class _Edges:
     def __init__(self) -> None:
         self._levels: deque[float] = deque(maxlen=self.MEMORY)
         self._end = 0
-        self._last_offset = 0
+        self._last_onset = self._last_offset = 0
 
     def push(self, frame: Audio) -> None:
         blocks = frame.reshape(-1, BLOCK)
@@ -200,14 +200,16 @@ class _Edges:
             if begin - block > self.STOP:
                 break
             begin = int(block)
-        return max(self._last_offset, self._position(levels, begin))
+        self._last_onset = max(self._last_offset, self._position(levels, begin))
+        return self._last_onset
 
     def offset(self, estimate: int) -> int:
-        """The end of the last block of voice before `estimate`, or just after it."""
+        """The end of the last block of voice before `estimate`, or just after it; not before the onset."""
         levels, index = self._around(estimate)
         first = max(0, index - self.REACH)
         voiced = np.flatnonzero(levels[first:] > self._threshold(levels, levels[-self.QUIET :]))
-        self._last_offset = self._position(levels, first + (int(voiced[-1]) + 1 if voiced.size else 0))
+        end = self._position(levels, first + (int(voiced[-1]) + 1 if voiced.size else 0))
+        self._last_offset = max(self._last_onset, end)
         return self._last_offset
 
     def _around(self, position: int) -> tuple[NDArray[np.float64], int]:

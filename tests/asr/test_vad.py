@@ -137,6 +137,14 @@ def test_a_voice_that_only_one_instance_still_hears_ends_once() -> None:
     assert (len(onsets), len(offsets)) == (1, 1)
 
 
+def test_a_faint_voice_does_not_end_where_the_louder_one_before_it_did() -> None:
+    heard = [0.0, 0.3, 0.9, 0.9, 0.1, 0.1, 0.3, 0.9, 0.1, 0.1]
+    noise = np.random.default_rng(0).uniform(-1, 1, len(heard) * FRAME).astype(np.float32)
+    noise[4 * FRAME :] *= 0.001
+    onsets, offsets = edges(VadStream(Scripted(heard, [0.0] * len(heard))).push(noise))  # type: ignore[arg-type]
+    assert onsets[0] < offsets[0] <= onsets[1] <= offsets[1]
+
+
 def test_clicks_breath_and_bursts_of_noise_are_no_speech(vad: SileroVad) -> None:
     random = np.random.default_rng(7)
     band = butter(4, [400, 3000], "band", fs=RATE, output="sos")
