@@ -4,8 +4,9 @@ heard."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from pipeline.events import (
     Audio,
@@ -84,8 +85,9 @@ class Mouth:
         """The text of the running answer as far as it has been made, for telling echo from speech."""
         return self._answer.reply.track.text if self._answer is not None else ""
 
-    async def say(self, answer: Answer) -> None:
-        """Open the gate: send the answer until it is over. Runs as a task of the call."""
+    def say(self, answer: Answer) -> Coroutine[Any, Any, None]:
+        """Open the gate: the answer is being said from now on. To be run as a task of the call, which sends
+        it until it is over."""
         playout = Playout(
             answer.reply.track,
             send_audio=lambda samples, offset: self._send_audio(answer, samples, offset),
@@ -94,6 +96,9 @@ class Mouth:
         self._answer, self._playout, self._sounded = answer, playout, playout
         self._marks, self._next_mark_ms = {}, _MARK_EVERY_MS
         self._emit(ReplyStarted(answer.turn, answer.revision, answer.reply.id))
+        return self._play(answer, playout)
+
+    async def _play(self, answer: Answer, playout: Playout) -> None:
         await playout.run()
         if self._answer is answer:
             if answer.reply.failure is not None:

@@ -36,6 +36,18 @@ def test_an_interruption_stops_generation_synthesis_and_audio() -> None:
     assert all(event.reply_id != done.reply_id for event in later)
 
 
+def test_of_two_messages_at_once_only_the_second_is_answered_aloud() -> None:
+    def type_two(call: Call) -> None:
+        call.say_text("The first?")
+        call.say_text("The second?")
+
+    scene = Scene(speech=[], words=[], seconds=9.0, actions=[(1.0, type_two)])
+    run(scene.play())
+    spoken = {event.reply_id for event in scene.peer.of(ReplyAudio)}
+    assert spoken == {scene.peer.of(ReplyStarted)[-1].reply_id}
+    assert [(row.turn, row.status) for row in scene.records] == [(1, "interrupted"), (2, "completed")]
+
+
 def breaking(seed: int) -> Scene:
     """A random schedule in which one stage breaks at a random time, for good."""
     scene = scene_of(seed)
