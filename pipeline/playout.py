@@ -135,7 +135,7 @@ class Playout:
             self._paused_at = self._now()
         self._stopped = True
         self._running.set()
-        self.track.finish()
+        self.track.break_off()
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -108,7 +108,7 @@ class Reply:
         self.token.cancel()
         self._released.set()
         self._sentences.put_nowait(None)
-        self.track.finish()
+        self.track.break_off()
 
     def say(self, text: str) -> None:
         """A fixed text instead of a generated one: one sentence to the voice."""

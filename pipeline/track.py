@@ -42,7 +42,8 @@ class Track:
         self.text = ""
         self.sentences: list[TrackSentence] = []
         self.words: list[TrackWord] = []
-        self.complete = False
+        self.complete = False  # nothing more will come
+        self._whole = False  # and all of the text has its audio
         self.filler_samples = 0
         self._chunks: list[Audio] = []
         self._starts: list[int] = []
@@ -84,7 +85,12 @@ class Track:
             self._wake()
 
     def finish(self) -> None:
-        """Nothing more will come."""
+        """Nothing more will come: everything has been said."""
+        self._whole = self._whole or not self.complete
+        self.break_off()
+
+    def break_off(self) -> None:
+        """Nothing more will come, although some of the text may have no audio."""
         self.complete = True
         self._wake()
 
@@ -112,8 +118,8 @@ class Track:
 
     def heard_text(self, seconds: float) -> str:
         """The reply's text up to the last word of which most was heard by then; all of it when the audio is
-        over."""
-        if self.complete and seconds >= self.seconds - 0.02:
+        over and was not broken off."""
+        if self._whole and seconds >= self.seconds - 0.02:
             return self.text
         end = 0
         for word in self.words:

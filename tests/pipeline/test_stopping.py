@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from pipeline.call import Call
 from pipeline.events import CallEnded, CallFailed, ReplyAudio, ReplyDone, ReplyStarted, ReplyText
-from tests.pipeline.fakes import Parrot, Scene
+from tests.pipeline.fakes import Parrot, Scene, SlowReader
 from tests.pipeline.test_schedules import scene_of
 from tests.virtual_time import run
+from tts.voice import VoiceChunk
 
 STORY = "Once there was a king. He had a fool. The fool had a dog. The dog had fleas. The fleas had fun."
 
@@ -34,6 +36,51 @@ def test_an_interruption_stops_generation_synthesis_and_audio() -> None:
     at, done = next((at, event) for at, event in enumerate(events) if isinstance(event, ReplyDone))
     later = [event for event in events[at:] if isinstance(event, ReplyAudio | ReplyText)]
     assert all(event.reply_id != done.reply_id for event in later)
+
+
+class Breaking(SlowReader):
+    """A voice that breaks in the middle of the second sentence."""
+
+    def synthesise(self, text: str, *, cancelled: Callable[[], bool]) -> Iterator[VoiceChunk]:
+        for number, chunk in enumerate(super().synthesise(text, cancelled=cancelled)):
+            if len(self.said) == 2 and number == 10:
+                raise RuntimeError("broken")
+            yield chunk
+
+
+def telling(**changes: Any) -> Scene:
+    """The caller asks for the story, in two seconds."""
+    return Scene(
+        speech=[(1.0, 2.0)],
+        words=[(" Tell", 1.2), (" me", 1.5), (" more.", 2.0)],
+        language=Parrot(lambda text: STORY),
+        seconds=9.0,
+        **changes,
+    )
+
+
+def test_what_a_broken_voice_left_out_was_not_heard() -> None:
+    scene = telling(voice=Breaking())
+    run(scene.play())
+    assert (scene.records[0].status, scene.records[0].heard_text) == (
+        "failed",
+        "Once there was a king. He had",
+    )
+
+
+def test_a_peer_that_played_all_there_was_has_not_heard_what_was_not_made() -> None:
+    amended = []
+
+    def interrupt(call: Call) -> None:
+        answer = call.mouth.answer
+        assert answer is not None
+        call.cancel_reply()
+        call.truncate(answer.reply.id, 1e6)
+        amended.append(answer.heard)
+
+    scene = telling(stage_seconds={"tts": 0.06}, actions=[(3.5, interrupt)])
+    run(scene.play())
+    assert amended == ["Once there"]
 
 
 def test_of_two_messages_at_once_only_the_second_is_answered_aloud() -> None:
