@@ -146,7 +146,7 @@ class LatencyLog:
                     names = ", ".join(row)
                     places = ", ".join(f":{name}" for name in row)
                     connection.execute(f"INSERT INTO turns ({names}) VALUES ({places})", row)
-        except (sqlite3.Error, LatencyLogError) as error:
+        except (sqlite3.Error, LatencyLogError, UnicodeEncodeError) as error:  # text may be half a character
             self._drop(len(rows), str(error))
 
     def _drop(self, count: int, reason: str) -> None:

@@ -205,6 +205,14 @@ def test_a_row_without_its_call_is_dropped_and_the_writer_goes_on(log: LatencyLo
     assert (log.dropped, [row["turn"] for row in log.recent(10)]) == (1, [2])
 
 
+def test_text_that_is_no_text_costs_its_row_and_the_writer_goes_on(log: LatencyLog) -> None:
+    log.append(turn(1, caller_text="\ud83d"))
+    assert log.flush(10)
+    log.append(turn(2))
+    assert log.flush(10)
+    assert (log.dropped, [row["turn"] for row in log.recent(10)]) == (1, [2])
+
+
 def test_after_close_turns_are_counted_as_dropped(log: LatencyLog) -> None:
     log.append(turn(1))
     log.close()
