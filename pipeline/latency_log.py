@@ -142,6 +142,7 @@ class LatencyLog:
             return
         try:
             with _opened(self.path) as connection, connection:
+                _migrate(connection, self.path)  # somebody may have moved the file away
                 for row in rows:
                     names = ", ".join(row)
                     places = ", ".join(f":{name}" for name in row)

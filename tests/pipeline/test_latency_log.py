@@ -213,6 +213,15 @@ def test_text_that_is_no_text_costs_its_row_and_the_writer_goes_on(log: LatencyL
     assert (log.dropped, [row["turn"] for row in log.recent(10)]) == (1, [2])
 
 
+def test_a_file_that_was_moved_away_is_begun_again(log: LatencyLog, path: Path) -> None:
+    log.append(turn(1))
+    assert log.flush(10)
+    path.rename(path.with_suffix(".old"))
+    log.append(turn(2))
+    assert log.flush(10)
+    assert (log.dropped, [row["turn"] for row in log.recent(10)]) == (0, [2])
+
+
 def test_after_close_turns_are_counted_as_dropped(log: LatencyLog) -> None:
     log.append(turn(1))
     log.close()
