@@ -233,7 +233,8 @@ def _limit(last: int | None) -> int:
 
 @contextmanager
 def _opened(path: Path, *, read_only: bool = False) -> Iterator[sqlite3.Connection]:
-    """A connection for the time of the block; what goes wrong in opening it is a LatencyLogError."""
+    """A connection for the time of the block; what goes wrong in opening it, or in reading, is a
+    LatencyLogError."""
     try:
         if read_only and not path.is_file():
             raise LatencyLogError(f"there is no latency log at {path} yet: make a call first")
@@ -242,7 +243,14 @@ def _opened(path: Path, *, read_only: bool = False) -> Iterator[sqlite3.Connecti
     except (OSError, sqlite3.Error) as error:
         raise LatencyLogError(f"cannot open the latency log {path}: {error}. Set latency_log.") from error
     with closing(connection):
-        yield connection
+        try:
+            yield connection
+        except sqlite3.Error as error:
+            if not read_only:
+                raise
+            raise LatencyLogError(
+                f"cannot read the latency log {path}: {error}. Set latency_log to the file of the service."
+            ) from error
 
 
 def _migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str] = MIGRATIONS) -> None:

@@ -251,6 +251,15 @@ def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
     assert path.read_text().startswith("these are my notes")
 
 
+@pytest.mark.parametrize("content", ["these are my notes, " * 100, ""])
+def test_reading_a_file_that_is_no_log_says_so(path: Path, content: str) -> None:
+    path.parent.mkdir()
+    path.write_text(content)
+    for read in (latency_log.turns, latency_log.recent, latency_log.percentiles, latency_log.drafts):
+        with pytest.raises(LatencyLogError, match="cannot read the latency log"):
+            read(path, 1)
+
+
 def test_reading_a_log_that_is_not_there_says_so(path: Path) -> None:
     with pytest.raises(LatencyLogError, match="make a call first"):
         latency_log.recent(path, 1)
