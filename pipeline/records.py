@@ -41,7 +41,7 @@ class Records:
 
     def answered(self, turn: Turn, answer: Answer) -> TurnRecord:
         """A committed turn whose answer is over."""
-        record = self._base(turn.number, turn.revision, answer.timeline)
+        record = self._base(turn, answer.timeline)
         record.caller_text = answer.caller_text
         record.reply_text = answer.reply.text
         record.heard_text = answer.heard
@@ -74,17 +74,18 @@ class Records:
 
     def abandoned(self, turn: Turn, reason: str) -> TurnRecord:
         """A turn that the call's end cut off before it was committed."""
-        record = self._base(turn.number, turn.revision, turn.timeline)
+        record = self._base(turn, turn.timeline)
         record.caller_text = turn.told
         record.status = reason
         return record
 
-    def _base(self, turn: int, revision: int, timeline: Timeline) -> TurnRecord:
+    def _base(self, turn: Turn, timeline: Timeline) -> TurnRecord:
         began = timeline.at("speech_start") or timeline.at("commit") or self._loop_start
         return TurnRecord(
             call_id=self._call_id,
-            turn=turn,
-            revision=revision,
+            turn=turn.number,
+            revision=turn.revision,
+            revisions=turn.refutations + 1,  # the revision's number also rises with noise that was dropped
             agent=self._agent,
             origin=self._origin,
             started_at=(self._wall + timedelta(seconds=began - self._loop_start)).isoformat(

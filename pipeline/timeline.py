@@ -100,6 +100,7 @@ class TurnRecord:
     agent: str
     origin: str
     started_at: str
+    revisions: int = 1
     marks: dict[str, float] = field(default_factory=dict)
     durations: dict[str, float] = field(default_factory=dict)
     caller_text: str = ""
@@ -120,7 +121,7 @@ class TurnRecord:
             "call_id": self.call_id,
             "turn": self.turn,
             "revision": self.revision,
-            "revisions": self.revision,
+            "revisions": self.revisions,
             "agent": self.agent,
             "origin": self.origin,
             "started_at": self.started_at,

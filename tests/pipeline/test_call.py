@@ -114,7 +114,7 @@ def test_going_on_refutes_the_draft_and_uses_it() -> None:
     assert scene.language.drafts[1], "the refuted reply is the draft of the next"
     assert [e.text for e in scene.peer.of(TranscriptDone)] == ["My order is late."]
     record = scene.records[0]
-    assert record.revision == 2
+    assert (record.revision, record.revisions) == (2, 2)
     assert len(scene.records) == 1
     assert "late" in record.reply_text
     assert all(e.revision == 2 for e in scene.peer.of(ReplyAudio, ReplyText, ReplyDone))

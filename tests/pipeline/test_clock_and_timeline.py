@@ -82,7 +82,9 @@ def test_a_refuted_revision_takes_its_marks_with_it() -> None:
 
 
 def test_the_record_is_flat_plain_data() -> None:
-    record = TurnRecord("c", 1, 2, "a", "web", "2026-01-01T00:00:00.000+00:00", language={"passes": 3})
+    record = TurnRecord(
+        "c", 1, 3, "a", "web", "2026-01-01T00:00:00.000+00:00", revisions=2, language={"passes": 3}
+    )
     row = record.as_dict()
     assert row["passes"] == 3
     assert row["revisions"] == 2
