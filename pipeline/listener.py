@@ -221,6 +221,7 @@ class Listener:
             outdated = turn.attempt.reply
             outdated.cancel()
             turn.draft_from(outdated)
+            turn.timeline.redraft()
             self._drafting.draft(turn, turn.attempt)
 
     # ---- turns end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,9 @@ DURATIONS = {
 OF_AN_ATTEMPT = tuple(mark for mark in MARKS if mark not in ("speech_start",))
 """Marks that belong to one revision: a refuted revision takes them with it."""
 
+OF_A_REPLY = tuple(mark for mark in MARKS if mark.startswith(("llm_", "tts_")))
+"""Marks of the making of one reply: a draft that is made anew takes them with it."""
+
 
 class Timeline:
     """Marks of one turn in loop seconds. The first setting of a mark is kept; absent means it did not happen.
@@ -65,7 +68,14 @@ class Timeline:
 
     def refute(self) -> None:
         """The caller went on: the marks of the refuted revision did not happen."""
-        for name in OF_AN_ATTEMPT:
+        self._forget(OF_AN_ATTEMPT)
+
+    def redraft(self) -> None:
+        """The reply is made anew: what was marked of the old one is of nothing that is heard."""
+        self._forget(OF_A_REPLY)
+
+    def _forget(self, names: Iterable[str]) -> None:
+        for name in names:
             self._marks.pop(name, None)
 
     @property

@@ -200,6 +200,7 @@ def test_a_truncation_makes_the_draft_anew() -> None:
     assert agents_words(scene) == ["You said"]
     assert scene.language.drafts[-1], "the outdated reply is the draft"
     assert scene.records[-1].reply_text == "You said No, not that, wait. Is there more?"
+    assert scene.records[-1].marks["llm_start"] >= 300, "the draft that was said began after the report"
 
 
 def test_a_truncation_of_an_older_reply_changes_nothing() -> None:
