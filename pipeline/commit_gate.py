@@ -88,13 +88,14 @@ class CommitGate:
 
     def _begin_attempt(self, turn: Turn) -> None:
         """The caller went quiet: the detector is asked; with drafting the final recognition starts beside it,
-        and then the reply, which finds both cores free."""
+        and then the reply, which finds both cores free. Speech over the agent is always recognised now: the
+        agent waits to know what it was."""
         assert turn.quiet_since is not None
         attempt = turn.begin_attempt()
         self._drafting.stop_prefill()
         turn.timeline.mark("speech_end", self._listener.microphone.time_of(turn.quiet_since))
         attempt.detection = self._call.start(self._detect(turn, attempt))
-        if self._call.stages.speculate:
+        if self._call.stages.speculate or turn.over_agent:
             attempt.recognition = self._call.start(self._final(turn, attempt))
 
     def _soft_end(self, turn: Turn, attempt: Attempt) -> None:
@@ -117,7 +118,7 @@ class CommitGate:
             return
         if not said:
             self._listener.drop(turn)
-        else:
+        elif self._call.stages.speculate:
             self._draft_if_room(turn, attempt)
 
     def _interrupts(self, turn: Turn, transcript: Transcript) -> bool:

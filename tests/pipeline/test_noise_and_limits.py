@@ -60,6 +60,23 @@ def test_a_murmur_over_the_agent_is_never_announced() -> None:
     assert scene.records[0].status == "completed"
 
 
+@pytest.mark.parametrize(
+    ("over", "statuses"),
+    [
+        ([], ["completed"]),
+        ([(" mm-hm", 3.5)], ["completed"]),
+        ([(" No,", 3.35), (" wait.", 3.5)], ["interrupted", "completed"]),
+    ],
+)
+def test_a_moment_of_speech_over_the_agent_is_judged_without_drafting_too(
+    over: list[tuple[str, float]], statuses: list[str]
+) -> None:
+    scene = Scene(speech=[(1.0, 2.0), (3.2, 3.5)], words=QUESTION + over, seconds=12.0, speculate=False)
+    run(scene.play())
+    assert [record.status for record in scene.records] == statuses
+    assert all(record.draft_fate == "none" for record in scene.records)
+
+
 def test_what_a_typed_message_replaces_is_dismissed() -> None:
     typed = (2.2, lambda call: call.say_text("Where are you?"))
     scene = Scene(speech=[(1.0, 5.0)], words=QUESTION, seconds=9.0, actions=[typed])
