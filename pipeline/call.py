@@ -165,11 +165,12 @@ class Call:
 
     def respond(self) -> None:
         """The client says that the caller's turn is over."""
-        self.listener.commit_now()
+        if not self._ended.is_set():
+            self.listener.commit_now()
 
     def say_text(self, text: str) -> None:
-        """A typed message: a turn without speech."""
-        if text.strip():
+        """A typed message: a turn without speech. One that comes when the call has ended is dropped."""
+        if text.strip() and not self._ended.is_set():
             self.listener.typed(text.strip())
 
     def hang_up(self, reason: str = "hang_up") -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pipeline.call import Call
-from pipeline.events import CallEnded, CallFailed, ReplyAudio, ReplyDone, ReplyStarted, ReplyText
-from tests.pipeline.fakes import Parrot, Scene, SlowReader
+from pipeline.events import CallEnded, CallEvent, CallFailed, ReplyAudio, ReplyDone, ReplyStarted, ReplyText
+from tests.pipeline.fakes import Parrot, RecordingPeer, Scene, SlowReader
 from tests.pipeline.test_schedules import scene_of
 from tests.virtual_time import run
 from tts.voice import VoiceChunk
@@ -93,6 +93,25 @@ def test_of_two_messages_at_once_only_the_second_is_answered_aloud() -> None:
     spoken = {event.reply_id for event in scene.peer.of(ReplyAudio)}
     assert spoken == {scene.peer.of(ReplyStarted)[-1].reply_id}
     assert [(row.turn, row.status) for row in scene.records] == [(1, "interrupted"), (2, "completed")]
+
+
+class Insistent(RecordingPeer):
+    """A client that types and demands an answer while the call's end is on its way to it."""
+
+    call: Call
+
+    async def send(self, event: CallEvent) -> None:
+        await super().send(event)
+        if isinstance(event, CallEnded):
+            self.call.say_text("Are you there?")
+            self.call.respond()
+
+
+def test_what_a_client_still_sends_when_the_call_has_ended_is_dropped() -> None:
+    peer = Insistent()
+    scene = telling(peer=peer, actions=[(1.5, lambda call: setattr(peer, "call", call)), (1.6, Call.hang_up)])
+    run(scene.play())
+    assert isinstance(peer.events[-1][1], CallEnded)
 
 
 def breaking(seed: int) -> Scene:
