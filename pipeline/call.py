@@ -270,8 +270,7 @@ class Call:
         """Stop everything; rows are written also for what the end cut off."""
         reason = self._end_reason or "error"
         self.mouth.stop("interrupted" if reason in ("hang_up", "peer_gone", "shutdown") else "failed")
-        turn = self.listener.close()
-        if turn is not None:
+        for turn in self.listener.close():
             self.abandoned(turn, reason)
         self.start(self._flush())
 

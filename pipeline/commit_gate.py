@@ -70,6 +70,7 @@ class CommitGate:
         quiet = turn.quiet_since if turn.quiet_since is not None else self._listener.microphone.end
         self._call.emit(SpeechStopped(turn.number, turn.revision, quiet * 1000 // RATE))
         if attempt.transcript is None:
+            self._listener.unrecognised = turn
             self._call.start(self._answer_late(turn, attempt))
         else:
             self._answer(turn, attempt, attempt.transcript)
@@ -207,6 +208,8 @@ class CommitGate:
     async def _answer_late(self, turn: Turn, attempt: Attempt) -> None:
         """Without drafting the final recognition starts only now."""
         transcript = await self._transcript(turn, attempt)
+        if self._listener.unrecognised is turn:
+            self._listener.unrecognised = None
         turn.timeline.mark("asr_final", self._call.now())
         attempt.transcript = transcript
         if words(transcript.text):

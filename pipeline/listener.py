@@ -47,6 +47,7 @@ class Listener:
         self.number = 1
         self.revision = 1
         self.turn: Turn | None = None
+        self.unrecognised: Turn | None = None  # committed before its words were known
         self.microphone = Microphone(call.now)
         self._drafting = Drafting(call)
         self._echo = EchoGuard(self.microphone, call.mouth.played_around)
@@ -258,10 +259,11 @@ class Listener:
         attempt.transcript = Transcript(text, (), 0.0)
         self._gate.commit(turn, attempt)
 
-    def close(self) -> Turn | None:
-        """The call ends. Returns the turn that was cut off, if the caller was in the middle of one."""
+    def close(self) -> list[Turn]:
+        """The call ends. Returns the turns that it cut off: one whose words were not known yet, and the one
+        that the caller was in the middle of."""
         turn, self.turn = self.turn, None
         self._drafting.stop_prefill()
         if turn is not None:
             turn.close()
-        return turn if turn is not None and not turn.over_agent else None
+        return [cut for cut in (self.unrecognised, turn) if cut is not None and not cut.over_agent]

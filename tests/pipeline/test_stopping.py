@@ -95,6 +95,13 @@ def test_of_two_messages_at_once_only_the_second_is_answered_aloud() -> None:
     assert [(row.turn, row.status) for row in scene.records] == [(1, "interrupted"), (2, "completed")]
 
 
+def test_a_turn_that_the_end_met_before_its_words_were_known_is_logged() -> None:
+    scene = telling(speculate=False, stage_seconds={"asr": 0.5}, actions=[(2.5, Call.hang_up)])
+    run(scene.play())
+    assert [(record.turn, record.status) for record in scene.records] == [(1, "hang_up")]
+    assert "commit" in scene.records[0].marks
+
+
 class Insistent(RecordingPeer):
     """A client that types and demands an answer while the call's end is on its way to it."""
 
