@@ -134,6 +134,8 @@ def load_agent(path: Path) -> Agent:
         data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise AgentError(f"there is no agent file {path}") from None
+    except OSError as error:
+        raise AgentError(f"cannot read the agent file {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise AgentError(f"{path} is not valid TOML: {error}") from error
     data.setdefault("name", path.stem)

@@ -45,6 +45,12 @@ def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, message: str
     assert message in str(raised.value)
 
 
+def test_what_cannot_be_read_is_an_agents_error(tmp_path: Path) -> None:
+    (tmp_path / "folder.toml").mkdir()
+    with pytest.raises(AgentError, match=r"cannot read the agent file .*folder\.toml"):
+        load_agent(tmp_path / "folder.toml")
+
+
 def test_a_file_may_let_the_first_piece_end_at_a_clause(tmp_path: Path) -> None:
     file = tmp_path / "quick.toml"
     file.write_text('persona = "x"\nlanguage = "de"\n[sentences]\nfirst_clause = true')
