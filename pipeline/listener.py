@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from pipeline.audio_clock import RATE
 from pipeline.commit_gate import CommitGate
 from pipeline.drafting import Drafting
 from pipeline.echo import WINDOW_SECONDS, EchoGuard
-from pipeline.events import SpeechDismissed, SpeechStarted, TranscriptDelta
+from pipeline.events import Audio, SpeechDismissed, SpeechStarted, TranscriptDelta
 from pipeline.interruption import AGREEMENTS, Verdict, judge, words
 from pipeline.microphone import Microphone
 from pipeline.reply import StageFailed
@@ -39,6 +40,11 @@ _DEAF_SECONDS = 2.0
 speaking through it."""
 
 
+_LOST_SECONDS = 1.0
+"""Without any audio in the middle of speech for that long, the caller counts as quiet: a client's key was let
+go, a line is dead."""
+
+
 class Listener:
     """Owns the running turn. All methods run on the loop; models run on the stages' workers."""
 
@@ -53,6 +59,7 @@ class Listener:
         self._echo = EchoGuard(self.microphone, call.mouth.played_around)
         self._gate = CommitGate(call, self, self._drafting)
         self._deaf_since: int | None = None  # noise was judged to be noise: nothing is a turn until it stops
+        self._lost_at: int | None = None  # the audio stopped here, in the middle of speech
         self._recognition: asyncio.Task[None] | None = None
 
     async def listen(self) -> None:
@@ -60,7 +67,7 @@ class Listener:
         activity = self._call.stages.vad.open()
         self._call.start(self._drafting.prepare())
         while True:
-            audio = await self.microphone.next()
+            audio = await self._next_audio()
             try:
                 frames = await self._call.stages.workers.run("vad", activity.push, audio)
             except Exception as error:
@@ -71,7 +78,32 @@ class Listener:
             for frame in frames:
                 self._frame(frame)
 
+    async def _next_audio(self) -> Audio:
+        if self.turn is not None and self.turn.quiet_since is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOST_SECONDS):
+                    return await self.microphone.next()
+            self._audio_is_lost()
+        return await self.microphone.next()
+
+    def _audio_is_lost(self) -> None:
+        turn = self.turn
+        if turn is not None and turn.quiet_since is None:
+            turn.quiet_since = self._lost_at = self.microphone.end
+            self._gate.quiet(turn, _LOST_SECONDS * 1000)
+
+    def _audio_is_back(self, frame: VoiceFrame) -> None:
+        """Voice activity has not noticed the gap: the first frame that is speech or its end says what came
+        of it."""
+        if frame.onset is not None or frame.offset is not None:
+            self._lost_at = None
+        elif self._lost_at is not None and frame.probability >= EXIT:
+            onset, self._lost_at = self._lost_at, None
+            self._speech_began(onset)
+
     def _frame(self, frame: VoiceFrame) -> None:
+        if self._lost_at is not None:
+            self._audio_is_back(frame)
         if frame.onset is not None:
             self._speech_began(frame.onset)
         if frame.offset is not None:

@@ -284,7 +284,8 @@ QUIET = Silence(after_seconds=1000.0)
 
 @dataclass
 class Scene:
-    """A call with fakes, in virtual time. `speech` lists when the caller is audible, in seconds."""
+    """A call with fakes, in virtual time. `speech` lists when the caller is audible, in seconds; what is
+    `lost` on the way is never heard."""
 
     speech: list[tuple[float, float]]
     words: list[tuple[str, float]]
@@ -303,6 +304,7 @@ class Scene:
     packet_seconds: float = 0.02
     jitter_seconds: float = 0.0
     sends_until: float = 1e9
+    lost: tuple[float, float] = (0.0, 0.0)
     records: list[TurnRecord] = field(default_factory=list)
 
     async def play(self) -> Call:
@@ -329,7 +331,7 @@ class Scene:
             due = sent / RATE + self.packet_seconds + self.jitter_seconds * late.random()
             await asyncio.sleep(due - loop.time())
             audio = self.microphone((sent + np.arange(packet)) / RATE)
-            if sent / RATE < self.sends_until:
+            if sent / RATE < self.sends_until and not self.lost[0] <= sent / RATE < self.lost[1]:
                 call.hear(audio)
             sent += packet
         call.hang_up()

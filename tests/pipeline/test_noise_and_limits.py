@@ -171,6 +171,43 @@ def test_a_peer_that_reads_nothing_is_given_up_before_memory_is() -> None:
         outbox.put(event)
 
 
+# ---- audio that stops in the middle of speech
+
+
+def test_a_client_that_sends_nothing_after_the_last_word_is_answered() -> None:
+    scene = Scene(speech=[(1.0, 9.0)], words=QUESTION, seconds=9.0, sends_until=2.1)
+    run(scene.play())
+    assert [event.text for event in scene.peer.of(TranscriptDone)] == ["What time is it?"]
+    assert scene.records[0].status == "completed"
+
+
+def test_an_agent_that_paused_for_a_caller_who_is_not_heard_any_more_goes_on() -> None:
+    scene = Scene(speech=[(1.0, 2.0), (3.2, 9.0)], words=QUESTION, seconds=12.0, sends_until=3.4)
+    run(scene.play())
+    assert scene.peer.of(PausePlayback)
+    assert scene.records[0].status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("back", "words", "turns"),
+    [  # within a turn, words are timed by the audio that came through
+        (2.7, [(" is", 1.9), (" late.", 2.4)], ["My order is late."]),
+        (6.0, [(" It", 6.4), (" is", 6.6), (" late.", 6.9)], ["My order", "It is late."]),
+    ],
+)
+def test_what_is_said_when_the_audio_is_back_is_heard(
+    back: float, words: list[tuple[str, float]], turns: list[str]
+) -> None:
+    scene = Scene(
+        speech=[(1.0, back + 1.0)],
+        words=[(" My", 1.2), (" order", 1.4), *words],
+        seconds=12.0,
+        lost=(1.5, back),
+    )
+    run(scene.play())
+    assert [event.text for event in scene.peer.of(TranscriptDone)] == turns
+
+
 # ---- what the peer says it had played, after the fact
 
 
