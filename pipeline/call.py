@@ -199,6 +199,7 @@ class Call:
         self.start(reply.synthesise())
         answer = Answer(0, 0, reply, timeline)
         self.start(self.mouth.say(answer))
+        self.listener.agent_begins()
         return answer
 
     def answer(self, turn: Turn, answer: Answer) -> None:
@@ -207,6 +208,7 @@ class Call:
         self._turns[answer.reply.id] = turn
         self.start(self.mouth.say(answer))
         self.start(self.house_keeping.hold(answer))
+        self.listener.agent_begins()
 
     def abandoned(self, turn: Turn, reason: str) -> None:
         """A turn that will never be committed: its row is written all the same."""

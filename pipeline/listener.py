@@ -202,9 +202,21 @@ class Listener:
             turn.told = text
 
     def _tell_speech_started(self, turn: Turn) -> None:
+        if turn.announced:
+            return
+        turn.announced = True
         self._call.emit(SpeechStarted(turn.number, turn.revision, turn.onset * 1000 // RATE))
 
     # ---- speech over the agent
+
+    def agent_begins(self) -> None:
+        """The agent begins to speak. A caller who has begun before it (the words of the turn before were
+        known late) is to be heard first."""
+        turn = self.turn
+        if turn is None or turn.attempt is not None or self._call.agent.interruptions.mode == "off":
+            return
+        turn.over_agent = True
+        self._call.mouth.pause()
 
     def weigh(self, turn: Turn, text: str, *, final: bool, confidence: float = 1.0) -> Verdict:
         """Is this an interruption? Acts on the verdict (see `pipeline.interruption.judge`)."""
@@ -242,7 +254,7 @@ class Listener:
         if self._recognition is not None:
             self._recognition.cancel()
         self.revision = turn.revision + 1
-        if not turn.over_agent:  # the peer knows of it
+        if turn.announced:
             heard_ms = self.microphone.end * 1000 // RATE
             self._call.emit(SpeechDismissed(turn.number, turn.revision, heard_ms))
         self._call.mouth.resume()

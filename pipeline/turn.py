@@ -78,6 +78,7 @@ class Turn:
         self.refutations = 0
         self.refuted_tokens = 0
         self.reusable: dict[str, Spoken] = {}
+        self.announced = False  # the peer knows that the caller speaks
         self.told = ""
         self.step_token = CancelToken()
         self.fed = 0

@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from pipeline.call import Call
-from pipeline.events import CallEnded, CallEvent, CallFailed, ReplyAudio, ReplyDone, ReplyStarted, ReplyText
+from pipeline.events import (
+    CallEnded,
+    CallEvent,
+    CallFailed,
+    ReplyAudio,
+    ReplyDone,
+    ReplyStarted,
+    ReplyText,
+    SpeechStarted,
+)
 from tests.pipeline.fakes import Parrot, RecordingPeer, Scene, SlowReader
 from tests.pipeline.test_schedules import scene_of
 from tests.virtual_time import run
@@ -93,6 +102,28 @@ def test_of_two_messages_at_once_only_the_second_is_answered_aloud() -> None:
     spoken = {event.reply_id for event in scene.peer.of(ReplyAudio)}
     assert spoken == {scene.peer.of(ReplyStarted)[-1].reply_id}
     assert [(row.turn, row.status) for row in scene.records] == [(1, "interrupted"), (2, "completed")]
+
+
+@pytest.mark.parametrize(
+    ("until", "words", "statuses"),
+    [
+        (5.0, [(" And", 3.0), (" also", 3.5), (" tell", 4.0), (" her.", 5.0)], ["interrupted", "completed"]),
+        (2.9, [], ["completed"]),
+    ],
+)
+def test_an_answer_that_comes_late_waits_for_who_speaks_already(
+    until: float, words: list[tuple[str, float]], statuses: list[str]
+) -> None:
+    """Without drafting, the words of the first turn are known when the caller has begun the next."""
+    scene = telling(speculate=False, stage_seconds={"asr": 0.5})
+    scene.speech.append((2.55, until))
+    scene.words += words
+    scene.seconds = 14.0
+    run(scene.play())
+    assert [record.status for record in scene.records] == statuses
+    spoken = [at for at, event in scene.peer.events if isinstance(event, ReplyAudio)]
+    assert not [at for at in spoken if 2.7 < at < until]
+    assert len(scene.peer.of(SpeechStarted)) == 2
 
 
 def test_a_turn_that_the_end_met_before_its_words_were_known_is_logged() -> None:
