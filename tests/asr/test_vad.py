@@ -132,7 +132,7 @@ class Scripted:
 def test_a_voice_that_only_one_instance_still_hears_ends_once() -> None:
     fades = [0.0, 0.3, 0.9, 0.9, 0.3, 0.2, 0.3, 0.2, 0.3, 0.2]
     lingers = [0.0, 0.3, 0.9, 0.9, 0.9, 0.8, 0.7, 0.7, 0.6, 0.6]
-    stream = VadStream(Scripted(fades, lingers))  # type: ignore[arg-type]
+    stream = VadStream(Scripted(fades, lingers))
     onsets, offsets = edges(stream.push(np.full(len(fades) * FRAME, 0.1, np.float32)))
     assert (len(onsets), len(offsets)) == (1, 1)
 
@@ -141,7 +141,7 @@ def test_a_faint_voice_does_not_end_where_the_louder_one_before_it_did() -> None
     heard = [0.0, 0.3, 0.9, 0.9, 0.1, 0.1, 0.3, 0.9, 0.1, 0.1]
     noise = np.random.default_rng(0).uniform(-1, 1, len(heard) * FRAME).astype(np.float32)
     noise[4 * FRAME :] *= 0.001
-    onsets, offsets = edges(VadStream(Scripted(heard, [0.0] * len(heard))).push(noise))  # type: ignore[arg-type]
+    onsets, offsets = edges(VadStream(Scripted(heard, [0.0] * len(heard))).push(noise))
     assert onsets[0] < offsets[0] <= onsets[1] <= offsets[1]
 
 
