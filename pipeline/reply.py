@@ -181,7 +181,7 @@ class Reply:
             async for chunk in made:
                 spoken.chunks.append(chunk)
                 self._put(chunk)
-        if not self.token():
+        if not self.token() and not any(chunk.broken_off for chunk in spoken.chunks):
             self.spoken[text] = spoken
 
     def _put(self, chunk: VoiceChunk) -> None:

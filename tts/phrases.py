@@ -82,7 +82,7 @@ class PhraseCache:
         for chunk in self._voice.synthesise(text, cancelled=stop):
             made.append(chunk)
             yield chunk
-        if not stopped:
+        if not stopped and not any(chunk.broken_off for chunk in made):
             self._keep(text, tuple(made))
 
     def _recall(self, text: str) -> Chunks | None:

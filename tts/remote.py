@@ -76,17 +76,22 @@ class RemoteVoice:
         spoken = speakable(text, pronunciations=self._pronunciations, language=self._language)
         if not spoken.spans:
             return
-        remote = Piece((VoiceChunk(s) for s in self._audio(spoken.text, cancelled)), gap_after(text))
+        broken: list[str] = []
+        audio = self._audio(spoken.text, cancelled, broken)
+        remote = Piece((VoiceChunk(samples) for samples in audio), gap_after(text))
         chunks = join([remote], self.sample_rate, cancelled)
         try:
             yield from timed(chunks, spoken, self.sample_rate, cancelled)
+            if broken:
+                yield VoiceChunk(np.zeros(0, np.float32), broken_off=True)
         except RemoteVoiceError as error:
             if self._fallback is None:
                 raise
             log.warning("%s: %s; saying it with %s", self.name, error, self._fallback.name)
             yield from _at_rate(self._fallback, text, self.sample_rate, cancelled)
 
-    def _audio(self, text: str, cancelled: Cancelled) -> Iterator[Samples]:
+    def _audio(self, text: str, cancelled: Cancelled, broken: list[str]) -> Iterator[Samples]:
+        """What the server sends; why it broke off, if it did, goes to `broken`."""
         for attempt in range(1, TRIES + 1):
             started = False
             try:
@@ -102,6 +107,7 @@ class RemoteVoice:
                 reason = f"{type(error).__name__}: {error}".rstrip(": ")
                 if started:
                     log.warning("%s: the audio of a unit broke off: %s", self.name, reason)
+                    broken.append(reason)
                     return
                 if isinstance(error, httpx.HTTPStatusError) and not _worth_another_try(error):
                     break

@@ -32,10 +32,14 @@ class WordTiming:
 
 @dataclass(frozen=True, slots=True)
 class VoiceChunk:
-    """Audio as it was made, float32[n] mono in [-1, 1], and the words whose audio begins in it."""
+    """Audio as it was made, float32[n] mono in [-1, 1], and the words whose audio begins in it.
+
+    `broken_off`: the rest of the unit is missing, so it is not worth keeping.
+    """
 
     samples: Samples
     words: tuple[WordTiming, ...] = ()
+    broken_off: bool = False
 
 
 class Voice(Protocol):

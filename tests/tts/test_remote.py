@@ -10,6 +10,7 @@ import pytest
 
 from tests.tts.server import Script, speech_server, tone
 from tts.hibari import HibariVoice
+from tts.phrases import PhraseCache
 from tts.remote import TRIES, RemoteSettings, RemoteVoice, RemoteVoiceError
 from tts.voice import Samples, Voice
 
@@ -90,6 +91,14 @@ def test_audio_that_breaks_off_ends_the_unit_where_it_was(caplog: pytest.LogCapt
         audio = audio_of(RemoteVoice(RemoteSettings(url)))
     assert 0.3 < len(audio) / 24_000 < 1.0
     assert "broke off" in caplog.text
+
+
+def test_a_unit_that_broke_off_is_asked_for_again() -> None:
+    script = Script(body=tone(), break_after=24_000)
+    with speech_server(script) as url:
+        voice = PhraseCache(RemoteVoice(RemoteSettings(url)))
+        assert len(audio_of(voice)) == len(audio_of(voice))
+    assert len(script.requests) == 2
 
 
 def test_every_word_is_timed_though_the_rate_was_a_guess() -> None:
