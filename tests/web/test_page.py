@@ -16,6 +16,16 @@ TOKEN = "sesame-sesame-0123"
 LISTENING = "document.body.dataset.state === 'listening'"
 NOTICE = "document.getElementById('notice').innerText"
 PLAYED = "Number(document.getElementById('playback').dataset.playedMs)"
+_THE_FIRST_MICROPHONE_FAILS_LATE = """
+{
+  const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  const late = new Promise((_, reject) => {
+    window.failTheFirst = () => reject(new DOMException("taken", "NotReadableError"));
+  });
+  let opened = 0;
+  navigator.mediaDevices.getUserMedia = (wishes) => (opened++ ? open(wishes) : late);
+}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -182,3 +192,19 @@ async def test_no_microphone_no_call(microphone: Path, device: bool, allowed: bo
             await press(page, "call")
             await page.until(f"{NOTICE}.includes('{says}')")
         assert not service.opened
+
+
+@on_loop
+async def test_a_start_that_was_called_off_does_not_end_the_next(microphone: Path) -> None:
+    async with serving() as (server, service), chromium(microphone=microphone) as page:
+        await page.open(server.address)
+        await page.evaluate(_THE_FIRST_MICROPHONE_FAILS_LATE)
+        await page.evaluate("for (let press = 0; press < 3; press++) document.getElementById('call').click()")
+        await page.until(LISTENING)  # the third press: a call of its own
+        await page.evaluate("failTheFirst()")
+        await page.evaluate("new Promise((done) => setTimeout(done))")
+        assert await page.evaluate("document.body.dataset.state") == "listening"
+        assert await page.evaluate("document.getElementById('notice').hidden")
+        await press(page, "call")
+        await service.opened[0].until_told("over")
+        assert len(service.opened) == 1

@@ -31,6 +31,7 @@ const turn = new LiveTurn();
 
 let running = null; // {call, microphone, playback, startedAt}
 let speaking = null; // the item being said
+let attempt = 0; // counts the presses of the button: what an earlier one still opens is not wanted any more
 
 function setState(state) {
   document.body.dataset.state = state;
@@ -46,6 +47,7 @@ async function start() {
   notice.hide();
   if (!window.isSecureContext || !navigator.mediaDevices) return notice.problem("insecure");
   setState("connecting");
+  const mine = ++attempt;
   const parts = {};
   try {
     parts.microphone = await Microphone.open((pcm, rms) => {
@@ -56,10 +58,13 @@ async function start() {
     parts.call = await Call.open(handlers);
   } catch (error) {
     release(parts);
+    if (mine !== attempt) return;
     setState("idle");
-    return notice.problem(await problemOf(error), error.message);
+    const problem = await problemOf(error);
+    if (mine === attempt) notice.problem(problem, error.message);
+    return;
   }
-  if (state() !== "connecting") return release(parts); // the button was pressed again meanwhile
+  if (mine !== attempt) return release(parts);
   begin(parts);
 }
 
@@ -79,6 +84,7 @@ function begin({ call, microphone, playback }) {
 }
 
 function stop() {
+  attempt++;
   const parts = running;
   running = null;
   if (parts) release(parts);
