@@ -98,14 +98,18 @@ class Routes:
     async def answer(self, request: Request, body: bytes = b"") -> Response | None:
         """The HTTP answer to a request; None lets a socket's handshake go on."""
         path = urlsplit(request.path).path
+        upgrade = [value.lower() for value in request.headers.get_all("Upgrade")] == ["websocket"]
+        socket = self._sockets.get(path) if upgrade or path not in self._pages else None
+        # Before the method: a browser tells a page's origin with POST only, and asks so why it was refused.
+        if socket is not None and (refusal := socket.admit(request)) is not None:
+            return refusal
         webhook = self._webhooks.get(path)
         allowed = (*_READING, "POST") if webhook else _READING
         if request.method not in allowed:
             message, headers = f"{request.method} is not supported here", {"Allow": ", ".join(allowed)}
             return respond_text(message, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=headers)
-        upgrade = [value.lower() for value in request.headers.get_all("Upgrade")] == ["websocket"]
-        if (socket := self._sockets.get(path)) and (upgrade or path not in self._pages):
-            return socket.admit(request) or (None if upgrade else _needs_upgrade())
+        if socket is not None:
+            return None if upgrade else _needs_upgrade()
         if webhook is not None:
             response = await webhook(request, body)
         elif (page := self._pages.get(path)) is not None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import numpy as np
@@ -208,3 +211,32 @@ async def test_a_start_that_was_called_off_does_not_end_the_next(microphone: Pat
         await press(page, "call")
         await service.opened[0].until_told("over")
         assert len(service.opened) == 1
+
+
+@contextlib.asynccontextmanager
+async def proxy(port: int) -> AsyncIterator[int]:
+    """The port of a proxy that, as many do, names the server behind it as the host."""
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data.replace(f"Host: 127.0.0.1:{own}".encode(), f"Host: 127.0.0.1:{port}".encode()))
+        writer.close()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", port)
+        with contextlib.suppress(ConnectionError):
+            await asyncio.gather(pass_on(reader, back), pass_on(there, writer))
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
+        own = server.sockets[0].getsockname()[1]
+        yield own
+
+
+@on_loop
+async def test_a_proxy_that_hides_the_pages_host_is_named(microphone: Path) -> None:
+    async with serving() as (server, service), proxy(server.port) as port:
+        async with chromium(microphone=microphone) as page:
+            await page.open(f"http://127.0.0.1:{port}/")
+            await press(page, "call")
+            await page.until(f"{NOTICE}.includes('allowed_origins')")
+        assert not service.opened

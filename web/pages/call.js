@@ -96,12 +96,13 @@ export class Call {
   }
 }
 
-// Why a socket could not be opened: browsers do not say, so ask the server over HTTP.
+// Why a socket could not be opened: browsers do not say, so ask the server over HTTP, by POST: a page's own GET
+// tells no origin.
 export async function diagnose() {
   try {
     const token = sessionStorage.getItem(TOKEN_KEY);
     const headers = token ? { Authorization: `Bearer ${token}` } : {};
-    const door = await fetch("/v1/realtime", { headers });
+    const door = await fetch("/v1/realtime", { method: "POST", headers });
     if (door.status === 401) return "token_needed";
     if (door.status === 403) return "forbidden";
     return "no_connection";
