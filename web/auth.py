@@ -71,7 +71,10 @@ class Gate:
         origin = origins[0] if origins else None
         if origin is None or origin in self.origins or "*" in self.origins:
             return True
-        page = urlsplit(origin)
+        try:
+            page = urlsplit(origin)
+        except ValueError:  # half an IPv6 address
+            return False
         if page.scheme not in ("http", "https") or [page.netloc] != hosts:
             return False
         return self.token is not None or self.open_to_all or _is_loopback(page.hostname or "")

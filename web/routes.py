@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
 
 from websockets.asyncio.server import ServerConnection
 from websockets.datastructures import Headers
@@ -93,11 +92,11 @@ class Routes:
         self._sockets[path] = Socket(handler, admit, protocols)
 
     def socket_at(self, request: Request) -> Socket | None:
-        return self._sockets.get(urlsplit(request.path).path)
+        return self._sockets.get(_path(request))
 
     async def answer(self, request: Request, body: bytes = b"") -> Response | None:
         """The HTTP answer to a request; None lets a socket's handshake go on."""
-        path = urlsplit(request.path).path
+        path = _path(request)
         upgrade = [value.lower() for value in request.headers.get_all("Upgrade")] == ["websocket"]
         socket = self._sockets.get(path) if upgrade or path not in self._pages else None
         # Before the method: a browser tells a page's origin with POST only, and asks so why it was refused.
@@ -121,6 +120,11 @@ class Routes:
         if request.method == "HEAD":
             response.body = b""
         return response
+
+
+def _path(request: Request) -> str:
+    """Taken as it stands: to a URL parser two slashes begin a host, which may be a wrong one."""
+    return request.path.partition("?")[0]
 
 
 def _needs_upgrade() -> Response:

@@ -135,9 +135,8 @@ def plivo(
 
 
 def _plivo_signed(address: str, form: list[tuple[str, str]]) -> str:
-    parts = urlsplit(address)
-    query = "&".join(f"{name}={value}" for name, value in sorted(pairs(parts.query)))
-    bare = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+    bare, _, asked = address.partition("?")
+    query = "&".join(f"{name}={value}" for name, value in sorted(pairs(asked)))
     if not form:
         return f"{bare}?{query}" if query else bare
     return f"{bare}?{query}{'.' if query else ''}" + "".join(name + value for name, value in form)
@@ -150,7 +149,7 @@ def telnyx(request: Request, body: bytes = b"", *, public_key: str, guard: Repla
     """
     stamp = _header(request, "Telnyx-Timestamp")
     given = _header(request, "Telnyx-Signature-Ed25519")
-    if not stamp.isdecimal() or abs(now - int(stamp)) > REPLAY_WINDOW_SECONDS:
+    if not (stamp.isdecimal() and len(stamp) < 16) or abs(now - int(stamp)) > REPLAY_WINDOW_SECONDS:
         return False
     signed = f"{stamp}|".encode() + body
     return _ed25519_verifies(public_key, given, signed) and guard.first_time(given, now)
