@@ -24,13 +24,23 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
+def _as_written(value: str) -> str:
+    """A header's text where its bytes are UTF-8, as most clients write; the library reads them as Latin-1, or
+    keeps them as surrogates. Bytes that are not UTF-8 are Latin-1, as browsers write."""
+    sent = value.encode("latin-1", "surrogateescape")
+    try:
+        return sent.decode()
+    except UnicodeDecodeError:
+        return sent.decode("latin-1")
+
+
 def offered_tokens(request: Request) -> list[str]:
     """Every token a request offers: `Authorization: Bearer`, the subprotocol, `?token=`."""
     tokens = []
     for value in request.headers.get_all("Authorization"):
         scheme, _, credentials = value.partition(" ")
         if scheme.lower() == "bearer":
-            tokens.append(credentials.strip())
+            tokens.append(_as_written(credentials.strip()))
     for value in request.headers.get_all("Sec-WebSocket-Protocol"):
         names = (name.strip() for name in value.split(","))
         tokens += [

@@ -9,13 +9,15 @@ import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.typing import Subprotocol
 
 from pipeline.audio import Audio, float_to_pcm16, pcm16_to_float
+from web.auth import TOKEN_PROTOCOL
 from web.realtime.server_events import caller_item
 from web.speaker import Speaker
 
@@ -223,11 +225,12 @@ async def talking(
     url: str, *, token: str | None = None, agent: str | None = None
 ) -> AsyncIterator[TalkClient]:
     """A call to the server at `url` (ws, wss, http or https; the path may be left out). Raises TalkError."""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    offered = [Subprotocol("realtime")]
+    if token:  # as a browser does: a header takes ASCII only, and would be quoted in the error
+        offered.append(Subprotocol(TOKEN_PROTOCOL + quote(token, safe="")))
+    address = socket_address(url, agent)
     try:
-        socket = await connect(
-            socket_address(url, agent), additional_headers=headers, max_size=None, proxy=None
-        )
+        socket = await connect(address, subprotocols=offered, max_size=None, proxy=None)
     except InvalidStatus as error:
         reason = (error.response.body or b"").decode(errors="replace").strip()
         raise TalkError(f"{url} refused the call: {reason or error.response.status_code}") from None

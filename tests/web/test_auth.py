@@ -49,6 +49,12 @@ def test_a_browser_can_offer_a_token_of_any_characters() -> None:
     assert Gate("a b/c(é").knows(offer)
 
 
+@pytest.mark.parametrize("sent", ["é".encode(), "é".encode("latin-1")])
+def test_a_header_is_read_as_it_was_written(sent: bytes) -> None:
+    assert Gate("é").knows(asking(Authorization=f"Bearer {sent.decode('latin-1')}"))
+    assert not Gate("è").knows(asking(Authorization=f"Bearer {sent.decode('latin-1')}"))
+
+
 def test_without_a_token_nobody_needs_one() -> None:
     assert Gate().knows(asking())
 

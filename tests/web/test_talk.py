@@ -182,6 +182,12 @@ async def test_the_end_of_the_call_is_an_error_that_says_why() -> None:
 
 
 @on_loop
+async def test_a_token_may_have_letters_of_any_language() -> None:
+    async with serving(auth_token="schlüssel-鍵") as (server, _), talking(server.address, token="schlüssel-鍵"):
+        pass
+
+
+@on_loop
 async def test_a_server_that_refuses_or_is_not_there_is_an_error() -> None:
     async with serving(auth_token="sesame-sesame-0123") as (server, _):
         with pytest.raises(TalkError, match="bearer token"):
