@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,9 @@ from pipeline.audio import Audio, float_to_pcm16, pcm16_to_float
 from web.auth import TOKEN_PROTOCOL
 from web.realtime.server_events import caller_item
 from web.speaker import Speaker
+
+_socket_log = logging.getLogger("rejoinder.web.talk")
+_socket_log.setLevel(logging.WARNING)  # below that the library shows the token
 
 WIRE_RATE = 24_000
 _FRAME_SECONDS = 0.04
@@ -230,7 +234,7 @@ async def talking(
         offered.append(Subprotocol(TOKEN_PROTOCOL + quote(token, safe="")))
     address = socket_address(url, agent)
     try:
-        socket = await connect(address, subprotocols=offered, max_size=None, proxy=None)
+        socket = await connect(address, subprotocols=offered, logger=_socket_log, max_size=None, proxy=None)
     except InvalidStatus as error:
         reason = (error.response.body or b"").decode(errors="replace").strip()
         raise TalkError(f"{url} refused the call: {reason or error.response.status_code}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,14 @@ async def test_the_end_of_the_call_is_an_error_that_says_why() -> None:
 async def test_a_token_may_have_letters_of_any_language() -> None:
     async with serving(auth_token="schlüssel-鍵") as (server, _), talking(server.address, token="schlüssel-鍵"):
         pass
+
+
+@on_loop
+async def test_a_token_is_not_logged_however_much_is(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with serving(auth_token="sesame-0123") as (server, _), talking(server.address, token="sesame-0123"):
+        pass
+    assert "sesame" not in caplog.text
 
 
 @on_loop
