@@ -253,9 +253,13 @@ async def talking(
 
 def socket_address(url: str, agent: str | None = None) -> str:
     """The realtime socket's address of a server's address. Raises TalkError."""
-    parts = urlsplit(url if "://" in url else f"ws://{url}")
-    scheme = {"http": "ws", "https": "wss"}.get(parts.scheme, parts.scheme)
-    if scheme not in ("ws", "wss") or not parts.hostname:
+    try:
+        parts = urlsplit(url if "://" in url else f"ws://{url}")
+        named = parts.hostname is not None and parts.port != 0  # a port is looked at when it is read
+    except ValueError:
+        named = False
+    scheme = {"http": "ws", "https": "wss"}.get(parts.scheme, parts.scheme) if named else ""
+    if scheme not in ("ws", "wss"):
         raise TalkError(f"{url} is not the address of a server: use ws://HOST:PORT")
     path = "/v1/realtime" if parts.path in ("", "/") else parts.path
     query = "&".join(filter(None, [parts.query, urlencode({"agent": agent}) if agent else ""]))

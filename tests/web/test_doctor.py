@@ -61,6 +61,21 @@ def test_a_taken_port_is_told_from_a_free_one() -> None:
     assert doctor.port(Settings(port=0)).state == "good"
 
 
+def test_an_ipv6_address_is_looked_at_like_any_other() -> None:
+    try:
+        taken = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with taken:
+        assert doctor.port(Settings(host="::1", port=taken.getsockname()[1])).state == "bad"
+    assert doctor.port(Settings(host="::1", port=0)).state == "good"
+    assert "http://[::1]:8765/" in doctor.microphone(Settings(host="::1")).detail
+
+
+def test_a_host_that_is_none_is_a_finding() -> None:
+    assert doctor.port(Settings(host="::none", allow_unauthenticated=True)).state == "bad"
+
+
 def test_the_microphone_of_another_machine_needs_https() -> None:
     assert doctor.microphone(Settings()).state == "good"
     away = doctor.microphone(Settings(host="0.0.0.0", allow_unauthenticated=True))

@@ -184,7 +184,10 @@ async def test_the_end_of_the_call_is_an_error_that_says_why() -> None:
 
 @on_loop
 async def test_a_token_may_have_letters_of_any_language() -> None:
-    async with serving(auth_token="schlüssel-鍵") as (server, _), talking(server.address, token="schlüssel-鍵"):
+    async with (
+        serving(auth_token="schlüssel-鍵") as (server, _),
+        talking(server.address, token="schlüssel-鍵"),
+    ):
         pass
 
 
@@ -221,7 +224,7 @@ def test_addresses(url: str, agent: str | None, expected: str) -> None:
     assert socket_address(url, agent) == expected
 
 
-@pytest.mark.parametrize("url", ["ftp://host", "ws://", "://x"])
+@pytest.mark.parametrize("url", ["ftp://host", "ws://", "://x", "ws://host:port", "ws://[::1"])
 def test_other_addresses_are_refused(url: str) -> None:
     with pytest.raises(TalkError, match="ws://HOST:PORT"):
         socket_address(url)

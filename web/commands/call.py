@@ -100,7 +100,12 @@ async def _call(
         except InvalidStatus as refused:
             reason = bytes(refused.response.body or b"").decode(errors="replace").strip()
             raise CallFailed(f"the server refused the call: {reason}") from None
-        except (WebSocketException, OSError, TimeoutError) as error:
+        except (
+            WebSocketException,
+            OSError,
+            TimeoutError,
+            ValueError,
+        ) as error:  # of a port that is none, too
             raise CallFailed(f"no call to {url}: {error}") from None
         phone = SimulatedCall(shape, SocketLink(socket), network=network)
         running = asyncio.create_task(phone.run())

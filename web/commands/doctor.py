@@ -159,9 +159,10 @@ def disk(settings: Settings) -> Finding:
 
 
 def port(settings: Settings) -> Finding:
-    address = f"{settings.host}:{settings.port}"
+    address = _address(settings)
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        with socket.create_server((settings.host, settings.port)):
+        with socket.create_server((settings.host, settings.port), family=family):
             return Finding("port", "good", f"{address} is free")
     except OSError as error:
         if _answers_health(settings):
@@ -172,7 +173,7 @@ def port(settings: Settings) -> Finding:
 
 
 def microphone(settings: Settings) -> Finding:
-    page = f"http://{settings.host}:{settings.port}/"
+    page = f"http://{_address(settings)}/"
     if settings.host in ("127.0.0.1", "localhost", "::1"):
         return Finding(
             "microphone page", "good", f"{page} (browsers allow the microphone on this machine's own pages)"
@@ -219,11 +220,15 @@ def _existing(folder: Path) -> Path:
 
 def _answers_health(settings: Settings) -> bool:
     try:
-        return httpx.get(
-            f"http://{settings.host}:{settings.port}/healthz", timeout=1.0, trust_env=False
-        ).is_success
-    except httpx.HTTPError:
+        return httpx.get(f"http://{_address(settings)}/healthz", timeout=1.0, trust_env=False).is_success
+    except (httpx.HTTPError, httpx.InvalidURL):
         return False
+
+
+def _address(settings: Settings) -> str:
+    """Host and port as they stand in a URL."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"{host}:{settings.port}"
 
 
 def _print(findings: list[Finding]) -> None:

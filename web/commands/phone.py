@@ -75,8 +75,12 @@ def transfer(call: CallId, to: Number, carrier: Carrier, account: Account = "") 
 
 def _stream(url: str, carrier: str) -> str:
     """The carrier's socket under the public address."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("wss", "ws") or not parts.netloc or parts.query:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("wss", "ws") and parts.hostname and parts.port != 0 and not parts.query
+    except ValueError:  # half an IPv6 address, or a port that is no number
+        usable = False
+    if not usable:
         raise typer.BadParameter("give the public address as wss://host[/path]", param_hint="--url")
     path = parts.path.rstrip("/")
     if not path.endswith(f"/phone/{carrier}"):

@@ -49,6 +49,12 @@ def test_a_recording_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
     assert np.abs(heard).max() > 0.05
 
 
+@pytest.mark.parametrize("url", ["ws://localhost:port", "ws://[::1", "http://localhost"])
+def test_an_address_that_is_none_is_named(url: str) -> None:
+    with pytest.raises(CallFailed, match="no call to"):
+        asyncio.run(_call(Settings(), "twilio", url, [], Network()))
+
+
 @pytest.mark.parametrize(("settings", "reason"), [(PhoneTestSettings(), "not set up"), (None, "no call to")])
 def test_a_call_that_does_not_come_about_says_why(settings: PhoneTestSettings | None, reason: str) -> None:
     async def talk() -> None:

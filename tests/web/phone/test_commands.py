@@ -62,7 +62,18 @@ def test_asterisk() -> None:
     assert "c(ulaw)f(json)v(caller=${URIENCODE(${CALLERID(num)})},agent=front%20desk)" in out
 
 
-@pytest.mark.parametrize("url", ["https://voice.example.com", "wss://", "voice.example.com", "wss://a?b=1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://voice.example.com",
+        "wss://",
+        "voice.example.com",
+        "wss://a?b=1",
+        "wss://[a",
+        "wss://a:b",
+        "wss://:1",
+    ],
+)
 def test_another_address_is_refused(url: str) -> None:
     result = CliRunner().invoke(app, ["twiml", "--url", url])
     assert result.exit_code == 2
