@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import soundfile
 import typer
 from rich.markup import escape
 from websockets.asyncio.client import connect
@@ -19,8 +18,9 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 from pipeline.audio import Audio
 from pipeline.config import Settings
 from pipeline.service import CannotStart, Service
+from pipeline.tracing import TracingUnavailable
 from web.commands.output import clear_errors, console, errors
-from web.commands.talk import UnusableRecording, read_recording
+from web.commands.talk import UnusableRecording, check_folder, read_recording, write_recording
 from web.options import with_settings
 from web.phone.simulator.call import SimulatedCall
 from web.phone.simulator.carriers import SHAPES
@@ -70,15 +70,16 @@ def call(
     latency_ms: Latency = 40.0,
     loss: Loss = 0.0,
 ) -> None:
-    expected = (UnusableRecording, CallFailed, CannotListen, CannotStart, OSError)
+    expected = (UnusableRecording, CallFailed, CannotListen, CannotStart, TracingUnavailable, OSError)
     with clear_errors(*expected):
         if carrier not in SHAPES:
             raise CallFailed(f"there is no carrier {carrier!r}; there are: {', '.join(SHAPES)}")
         recordings = [(file, read_recording(file)) for file in files]
+        check_folder(save)
         network = Network(latency=latency_ms / 1000, jitter=latency_ms / 4000, loss=loss)
         heard = asyncio.run(_call(settings, carrier, url, recordings, network))
         if save is not None:
-            soundfile.write(save, heard, SHAPES[carrier].encoding.rate)
+            write_recording(save, heard, SHAPES[carrier].encoding.rate)
 
 
 async def _call(

@@ -58,13 +58,26 @@ def talk(
 ) -> None:
     with clear_errors(*_EXPECTED):
         recordings = [(file, read_recording(file)) for file in files]
-        if save is not None and not save.parent.is_dir():
-            raise UnusableRecording(f"there is no folder {save.parent}")
+        check_folder(save)
         turns = asyncio.run(_talk(settings, url, recordings, quiet=as_json))
         if as_json:
             print_json({"turns": [turn.as_dict() for turn in turns]})
         if save is not None:
             _save(save, turns)
+
+
+def check_folder(save: Path | None) -> None:
+    """Before a conversation that is to be saved. Raises UnusableRecording."""
+    if save is not None and not save.parent.is_dir():
+        raise UnusableRecording(f"there is no folder {save.parent}")
+
+
+def write_recording(file: Path, audio: Audio, rate: int) -> None:
+    """Float32 mono as 16-bit PCM. Raises UnusableRecording."""
+    try:
+        soundfile.write(file, audio, rate, subtype="PCM_16")
+    except (soundfile.SoundFileError, OSError, TypeError) as error:  # the last: a name that tells no format
+        raise UnusableRecording(f"{file} cannot be written: {error}") from None
 
 
 def read_recording(file: Path) -> Audio:
@@ -134,7 +147,4 @@ def _save(file: Path, turns: list[Turn]) -> None:
     """All answers, with a short silence between them."""
     gap = np.zeros(int(_GAP_SECONDS * WIRE_RATE), np.float32)
     pieces = [piece for turn in turns for piece in (turn.audio, gap)][:-1]
-    try:
-        soundfile.write(file, np.concatenate(pieces), WIRE_RATE, subtype="PCM_16")
-    except (soundfile.SoundFileError, OSError) as error:
-        raise UnusableRecording(f"{file} cannot be written: {error}") from None
+    write_recording(file, np.concatenate(pieces), WIRE_RATE)

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
+from typer.testing import CliRunner
 
 from asr.recogniser import Partial, Transcript, Word
 from pipeline.config import Settings
+from pipeline.tracing import TracingUnavailable
 from tests.web.phone.served import PhoneTestSettings, serving
+from web.cli import main
 from web.commands.call import CallFailed, _call
 from web.phone.simulator.line import Network
 
@@ -66,3 +70,37 @@ def test_a_call_that_does_not_come_about_says_why(settings: PhoneTestSettings | 
 
     with pytest.raises(CallFailed, match=reason):
         asyncio.run(talk())
+
+
+def test_a_call_that_cannot_be_saved_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[object] = []
+
+    async def call(*given: object) -> np.ndarray:
+        begun.append(given)
+        return SPEECH
+
+    monkeypatch.setattr("web.commands.call._call", call)
+    hello = tmp_path / "hello.wav"
+    soundfile.write(hello, SPEECH, 24_000)
+    result = CliRunner().invoke(main, ["call", str(hello), "--save", str(tmp_path / "no" / "x.wav")])
+    assert result.exit_code == 1
+    assert "there is no folder" in result.output
+    assert not begun
+    result = CliRunner().invoke(main, ["call", str(hello), "--save", str(tmp_path / "heard.noise")])
+    assert result.exit_code == 1
+    assert "cannot be written" in result.output
+    assert (
+        CliRunner().invoke(main, ["call", str(hello), "--save", str(tmp_path / "heard.wav")]).exit_code == 0
+    )
+    assert soundfile.info(tmp_path / "heard.wav").samplerate == 8000
+
+
+def test_what_stops_the_server_of_a_call_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unavailable(settings: Settings) -> None:
+        raise TracingUnavailable("install the extra")
+
+    monkeypatch.setattr("web.commands.call.Server", unavailable)
+    soundfile.write(tmp_path / "hello.wav", SPEECH, 24_000)
+    result = CliRunner().invoke(main, ["call", str(tmp_path / "hello.wav")])
+    assert result.exit_code == 1
+    assert "install the extra" in result.output
