@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,10 @@ from typer.testing import CliRunner
 
 from pipeline import events
 from pipeline.audio import Audio
+from pipeline.config import Settings
 from tests.web.scripted import ScriptedCall, ScriptedService, on_loop, serving, spoken_reply
 from web.cli import main
+from web.commands import call, talk
 from web.commands.talk import UnusableRecording, read_recording
 from web.speaker import Speaker
 from web.talk_client import TalkClient, TalkError, Turn, socket_address, talking
@@ -322,6 +326,21 @@ def test_the_command_ends_with_a_clear_error(tmp_path: Path) -> None:
     )
     assert result.exit_code == 1
     assert "there is no folder" in result.output
+
+
+@pytest.mark.parametrize("own_server", [talk._own_server, lambda of: call._own_server(of, asyncio.Event())])
+@on_loop
+async def test_a_server_of_ones_own_does_not_want_a_running_ones_ports(
+    own_server: Callable[[Settings], AbstractAsyncContextManager[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def start(settings: Settings, *_: Any) -> ScriptedService:
+        return ScriptedService(settings)
+
+    monkeypatch.setattr("pipeline.service.Service.start", start)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        async with own_server(Settings(port=port, audiosocket_port=port)) as address:
+            assert str(port) not in address
 
 
 def test_a_turn_is_reported_as_logged() -> None:

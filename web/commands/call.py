@@ -187,7 +187,7 @@ async def _own_server(settings: Settings, answered: asyncio.Event) -> AsyncItera
         _show(row)
         answered.set()
 
-    alone = {"host": "127.0.0.1", "port": 0, "phone_unsigned": True}
+    alone = {"host": "127.0.0.1", "port": 0, "audiosocket_port": 0, "phone_unsigned": True}
     server = Server(settings.model_copy(update=alone))
     with errors.status("Starting") as status:
         service = await Service.start(settings, status.update)

@@ -123,7 +123,7 @@ async def _talk(
 @contextlib.asynccontextmanager
 async def _own_server(settings: Settings) -> AsyncIterator[str]:
     """The address of a server that lives as long as the context: the real service behind a real socket."""
-    server = Server(settings.model_copy(update={"host": "127.0.0.1", "port": 0}))
+    server = Server(settings.model_copy(update={"host": "127.0.0.1", "port": 0, "audiosocket_port": 0}))
     with errors.status("Starting") as status:
         service = await Service.start(settings, status.update)
     await server.start()
