@@ -15,6 +15,9 @@ RATE = 16_000
 _HELD = 3
 """A chunk that has not come when this many later ones have is lost (60 ms)."""
 
+_JUMP_BACK = 50
+"""A chunk that is so many behind (a second) is the first of a new count, not a late one."""
+
 _JUMP_SECONDS = 1.0
 """A longer hole in the carrier's clock is a new beginning, not lost audio."""
 
@@ -41,8 +44,11 @@ class ChunkOrder:
         if heard.chunk is None:
             return [heard]
         if self._next is not None and heard.chunk < self._next:
-            self.late += 1
-            return []
+            if self._next - heard.chunk < _JUMP_BACK:
+                self.late += 1
+                return []
+            self._next = None
+            self._held.clear()
         self._held[heard.chunk] = heard
         if self._next is None or len(self._held) > _HELD:
             self._next = min(self._held)
