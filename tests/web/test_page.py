@@ -29,6 +29,17 @@ _THE_FIRST_MICROPHONE_FAILS_LATE = """
   navigator.mediaDevices.getUserMedia = (wishes) => (opened++ ? open(wishes) : late);
 }
 """
+_A_SOUND_CARD_OF_96_KHZ = """
+window.AudioContext = class extends AudioContext {
+  constructor(wishes = {}) {
+    super({ sampleRate: 96000, ...Object.fromEntries(Object.entries(wishes).filter(([, value]) => value)) });
+  }
+  createMediaStreamSource(stream) {
+    if (this.sampleRate !== 96000) throw new DOMException("another rate", "NotSupportedError");
+    return super.createMediaStreamSource(stream);
+  }
+};
+"""
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +222,20 @@ async def test_a_start_that_was_called_off_does_not_end_the_next(microphone: Pat
         await press(page, "call")
         await service.opened[0].until_told("over")
         assert len(service.opened) == 1
+
+
+@on_loop
+async def test_a_microphone_that_is_had_at_its_own_rate_only_is_heard_right(microphone: Path) -> None:
+    async with serving() as (server, service), chromium(microphone=microphone) as page:
+        await page.open(server.address)
+        await page.evaluate(_A_SOUND_CARD_OF_96_KHZ)
+        await press(page, "call")
+        await page.until(LISTENING)
+        call = await service.first_call()
+        await call.until_heard(2.0)
+        assert await page.evaluate("document.getElementById('notice').hidden")
+        spectrum = np.abs(np.fft.rfft(call.heard[16_000:32_000]))  # a line a hertz
+        assert np.argmax(spectrum) == pytest.approx(300, abs=2)
 
 
 @contextlib.asynccontextmanager

@@ -8,7 +8,9 @@ from pipeline.audio import Audio
 from web.phone.encodings import ALAW, MULAW, Encoding
 from web.realtime.client_events import AudioFormat, BadEvent
 
-RATES = (8_000, 16_000, 24_000, 44_100, 48_000)
+RATES = (8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 88_200, 96_000, 176_400, 192_000)
+"""Up to the fastest sound cards': some browsers give a microphone at its own rate only."""
+
 DEFAULT = Encoding("l16", 24_000)
 _G711 = {"audio/pcmu": MULAW, "audio/pcma": ALAW}
 _NAMES = {"l16": "audio/pcm", "mulaw": "audio/pcmu", "alaw": "audio/pcma"}
