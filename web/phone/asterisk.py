@@ -106,8 +106,11 @@ class Asterisk(Carrier):
 
 
 def _plain(message: str) -> dict[str, Any]:
-    """`EVENT name:value name:value`, or `EVENT correlation_id`."""
+    """`EVENT name:value name:value`, or `EVENT correlation_id`; an error's text is the rest of its line."""
+    message, _, error_text = message.partition(" error_text:")
     event, *rest = message.split() or [""]
     if event == "MEDIA_MARK_PROCESSED":
         return {"event": event, "correlation_id": " ".join(rest)}
+    if event == "ERROR":
+        return {"event": event, "error_text": error_text}
     return {"event": event, **dict(word.split(":", 1) for word in rest if ":" in word)}

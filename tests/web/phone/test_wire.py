@@ -163,6 +163,8 @@ def test_asterisk_in_json_and_in_plain_text() -> None:
     assert plain.read("MEDIA_MARK_PROCESSED a.1") == Played("a.1")
     assert plain.read("DTMF_END digit:4 channel_id:17.4") == Pressed("4")
     assert plain.read("MEDIA_XOFF") is None
+    error = "ERROR channel_id:17.4 error_text:PAUSE_MEDIA not supported in passthrough mode"
+    assert plain.read(error) == Problem("PAUSE_MEDIA not supported in passthrough mode")
 
 
 def test_the_longest_mark_fits_into_asterisks_messages() -> None:
