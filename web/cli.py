@@ -100,6 +100,7 @@ def rejoinder(
 
 def run() -> None:
     """The console command. Serving starts anew in large pages before anything large is imported."""
-    if sys.argv[1:2] == ["serve"] and "--help" not in sys.argv:
+    subcommand = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
+    if subcommand == "serve" and "--help" not in sys.argv:
         start_with_large_pages()
     main()

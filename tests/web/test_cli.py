@@ -137,3 +137,24 @@ def test_latency_without_a_log_says_what_to_do(tmp_path: Path) -> None:
     result = rejoinder("latency", "--latency-log", str(tmp_path / "none.db"))
     assert result.exit_code == 1
     assert "make a call first" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "anew"),
+    [
+        (["serve"], True),
+        (["-v", "serve", "--port", "0"], True),
+        (["serve", "--help"], False),
+        (["latency", "serve"], False),
+        ([], False),
+    ],
+)
+def test_only_serving_starts_anew_in_large_pages(
+    words: list[str], anew: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr("sys.argv", ["rejoinder", *words])
+    monkeypatch.setattr("web.cli.start_with_large_pages", lambda: begun.append("anew"))
+    monkeypatch.setattr("web.cli.main", lambda: begun.append("main"))
+    cli.run()
+    assert begun == (["anew", "main"] if anew else ["main"])
