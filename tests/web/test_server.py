@@ -97,28 +97,6 @@ async def test_plain_requests(method: str, path: str, status: int) -> None:
             assert answer.headers["allow"] == "GET, HEAD"
 
 
-@pytest.mark.parametrize(
-    ("path", "headers", "status"),
-    [
-        ("//[", "Host: localhost", 404),
-        ("//evil.example/metrics", "Host: localhost", 404),
-        ("/v1/realtime", "Host: localhost\r\nOrigin: http://[", 403),
-        ("/phone/plivo", "Host: [\r\nX-Plivo-Signature-V3: a\r\nX-Plivo-Signature-V3-Nonce: b", 403),
-        ("/phone/telnyx", f"Host: localhost\r\nTelnyx-Timestamp: {'1' * 5000}", 403),
-    ],
-)
-@on_loop
-async def test_addresses_that_are_none_are_refused_like_others(
-    path: str, headers: str, status: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with serving(plivo_auth_token=TOKEN, telnyx_public_key="bm8=") as (server, _):
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(f"GET {path} HTTP/1.1\r\n{headers}\r\n\r\n".encode())
-        assert (await reader.readline()).split()[1] == str(status).encode()
-        writer.close()
-    assert not [record for record in caplog.records if record.exc_info]
-
-
 @on_loop
 async def test_ready_only_once_the_models_are_loaded() -> None:
     server = Server(Settings(port=0))
