@@ -1,4 +1,4 @@
-"""Requests whose addresses are none: refused like others, with nothing in the log but what it says of those."""
+"""Requests whose addresses are none: refused like others, and no failure in the log."""
 
 from __future__ import annotations
 

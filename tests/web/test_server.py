@@ -320,6 +320,17 @@ async def test_a_peer_that_vanishes_mid_utterance_ends_its_call() -> None:
 
 
 @on_loop
+async def test_a_client_that_leaves_is_not_heard_out() -> None:
+    async with serving() as (server, service):
+        async with calling(server) as client:
+            for _ in range(4):
+                await client.append(bytes(48_000 * 15))  # a minute of recordings in one go
+            await client.receive("session.created")
+        await service.opened[0].until_told("over")  # sooner than in a minute
+        assert service.opened[0].end_reason == "peer_gone"
+
+
+@on_loop
 async def test_a_client_that_stops_reading_is_cut_off_after_the_send_timeout() -> None:
     async with serving(send_timeout_seconds=0.2) as (server, service):
         async with calling(server, max_queue=1, close_timeout=0.1) as client:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+from collections.abc import AsyncIterator
 from urllib.parse import parse_qs, urlsplit
 
 from websockets.asyncio.server import ServerConnection
@@ -73,7 +75,8 @@ class RealtimeFrontEnd:
             with self._switchboard.line(peer, agent=_wanted_agent(connection), origin="web") as call:
                 created = peer.translator.event("session.created", session=session.describe(call.agent))
                 await peer.put(created)
-                await conduct(call, _Listener(connection, peer, session, call).listen())
+                async with _ending_with(connection, call):
+                    await conduct(call, _Listener(connection, peer, session, call).listen())
         except CallRefused as refused:
             await self._refuse(connection, peer, refused)
         except PeerGone:
@@ -90,6 +93,19 @@ class RealtimeFrontEnd:
         except PeerGone:
             return
         await connection.close(code, refused.code)
+
+
+@contextlib.asynccontextmanager
+async def _ending_with(connection: ServerConnection, call: Call) -> AsyncIterator[None]:
+    """The end of the connection is the call's at once, however much that came before it is still to be heard:
+    at the pace of speech that may take minutes of a line that others wait for."""
+    gone = asyncio.create_task(connection.wait_closed())
+    gone.add_done_callback(lambda _: call.hang_up("peer_gone"))
+    try:
+        yield
+    finally:
+        gone.cancel()
+        await asyncio.wait([gone])
 
 
 def _wanted_agent(connection: ServerConnection) -> str | None:
