@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import httpx
@@ -22,10 +22,17 @@ app = typer.Typer(no_args_is_help=True, help="What to paste at a carrier, and ha
 
 Url = Annotated[str, typer.Option(help="The service's public address, as wss://host[/path].")]
 Agent = Annotated[str, typer.Option(help="The agent who answers; else the service's own.")]
-Carrier = Annotated[str, typer.Option(help="twilio, telnyx, plivo or vonage.")]
+Carrier = Annotated[Literal["twilio", "telnyx", "plivo", "vonage"], typer.Option(help="Whose call it is.")]
 Account = Annotated[str, typer.Option(help="Twilio: the account SID.")]
 CallId = Annotated[str, typer.Argument(metavar="CALL", help="The carrier's id of the call, from the log.")]
 Number = Annotated[str, typer.Argument(metavar="NUMBER", help="Where to, as +15550100123.")]
+
+_CREDENTIALS = {
+    "twilio": "the setting twilio_auth_token, and --account",
+    "telnyx": "the setting telnyx_api_key",
+    "plivo": "the settings plivo_auth_id and plivo_auth_token",
+    "vonage": "the settings vonage_application_id and vonage_private_key",
+}
 
 
 @app.command()
@@ -103,7 +110,5 @@ async def _act(
     async with httpx.AsyncClient() as client:
         api = api_of(carrier, settings, client, account=account)
         if api is None:
-            raise ValueError(
-                f"no credentials for {carrier!r}; see `rejoinder config`, and give Twilio's --account too"
-            )
+            raise ValueError(f"{carrier} needs {_CREDENTIALS[carrier]}")
         await act(api)

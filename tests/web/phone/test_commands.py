@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -78,3 +79,27 @@ def test_another_address_is_refused(url: str) -> None:
     result = CliRunner().invoke(app, ["twiml", "--url", url])
     assert result.exit_code == 2
     assert "wss://host" in result.output
+
+
+@pytest.mark.parametrize(
+    ("carrier", "needs"),
+    [
+        ("twilio", "twilio_auth_token, and --account"),
+        ("telnyx", "telnyx_api_key"),
+        ("plivo", "plivo_auth_id and plivo_auth_token"),
+        ("vonage", "vonage_application_id and vonage_private_key"),
+    ],
+)
+def test_missing_credentials_are_named(
+    carrier: str, needs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["hang-up", "CA1", "--carrier", carrier])
+    assert result.exit_code == 1
+    assert needs in " ".join(result.output.split())
+
+
+def test_a_carrier_that_there_is_not_is_told_from_one_without_credentials() -> None:
+    result = CliRunner().invoke(app, ["hang-up", "CA1", "--carrier", "twillio"])
+    assert result.exit_code == 2
+    assert "telnyx" in result.output
