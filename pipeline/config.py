@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
+from urllib.parse import urlsplit
 
 import platformdirs
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
@@ -126,7 +127,8 @@ class Settings(BaseSettings):
     )
 
     public_url: str = Field(
-        default="", description="the address at which telephone carriers reach the service"
+        default="",
+        description="the address at which telephone carriers reach the service, as https://HOST/PATH",
     )
     phone_unsigned: bool = Field(
         default=False,
@@ -175,6 +177,14 @@ class Settings(BaseSettings):
         return (
             [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
         )
+
+    @field_validator("public_url")
+    @classmethod
+    def _with_host(cls, value: str) -> str:
+        """Signatures are checked against it: one without a host would have every call refused as forged."""
+        if value and not (is_url(value) and urlsplit(value).hostname):
+            raise ValueError("not the address of a server")
+        return value
 
     @field_validator("llm", "draft_model")
     @classmethod

@@ -86,6 +86,13 @@ def test_a_wrong_flag_says_what_is_accepted(flags: dict[str, object], message: s
         load(flags)
 
 
+@pytest.mark.parametrize("url", ["voice.example.com", "https://", "wss://voice.example.com", "https://[a"])
+def test_a_public_address_has_a_scheme_and_a_host(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"public_url.* as https://HOST/PATH"):
+        load({"public_url": url})
+    assert load({"public_url": "https://voice.example.com/agents"}).public_url.endswith("/agents")
+
+
 def test_every_wrong_setting_is_named_with_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
     write("max_calls = 0\n")
     monkeypatch.setenv("REJOINDER_PORT", "many")
