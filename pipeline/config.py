@@ -178,6 +178,11 @@ class Settings(BaseSettings):
             [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
         )
 
+    @field_validator("allowed_origins")
+    @classmethod
+    def _as_browsers_write(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(value if value in ("*", "null") else _origin(value) for value in values)
+
     @field_validator("public_url")
     @classmethod
     def _with_host(cls, value: str) -> str:
@@ -319,6 +324,15 @@ def _known_model(value: str, role: str) -> str:
 def is_url(value: str) -> bool:
     """Whether a setting names a server."""
     return value.startswith(("http://", "https://"))
+
+
+def _origin(value: str) -> str:
+    """An origin as a browser sends it: in small letters, without a slash at the end or the usual port."""
+    parts = urlsplit(value.strip().lower())
+    if not parts.scheme or not parts.hostname or parts.path not in ("", "/") or parts.query:
+        raise ValueError(f"{value} is no origin, as https://HOST[:PORT]")
+    usual = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
+    return f"{parts.scheme}://{parts.netloc.removesuffix(usual)}"
 
 
 def _is_loopback(host: str) -> bool:

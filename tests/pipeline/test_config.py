@@ -86,6 +86,15 @@ def test_a_wrong_flag_says_what_is_accepted(flags: dict[str, object], message: s
         load(flags)
 
 
+def test_origins_are_kept_as_browsers_write_them() -> None:
+    given = "https://A.example/, http://b.example:80, https://c.example:8443, chrome-extension://abc, *, null"
+    kept = ("https://a.example", "http://b.example", "https://c.example:8443", "chrome-extension://abc", "*")
+    assert load({"allowed_origins": given}).allowed_origins == (*kept, "null")
+    for wrong in ("a.example", "https://a.example/page", "https://"):
+        with pytest.raises(ConfigError, match="is no origin"):
+            load({"allowed_origins": wrong})
+
+
 @pytest.mark.parametrize("url", ["voice.example.com", "https://", "wss://voice.example.com", "https://[a"])
 def test_a_public_address_has_a_scheme_and_a_host(url: str) -> None:
     with pytest.raises(ConfigError, match=r"public_url.* as https://HOST/PATH"):
