@@ -60,7 +60,7 @@ def pack_models(settings: Settings, progress: Callable[[str], None]) -> list[str
 
 
 def kernel_built() -> bool:
-    """Whether a kernel has been built on this machine."""
-    from llm.targets.cpu.build import MODULE
+    """Whether the kernel has been built on this machine, since it or torch were last changed."""
+    from llm.targets.cpu.build import is_built
 
-    return any((catalogue.converted() / "kernels").glob(f"*/{MODULE}.so"))
+    return is_built(cache=catalogue.converted())

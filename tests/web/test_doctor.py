@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from llm.targets.cpu import build
 from pipeline import catalogue
 from pipeline.config import Settings
 from web.cli import main
@@ -89,6 +90,18 @@ def test_a_missing_compiler_costs_speed_not_service(monkeypatch: pytest.MonkeyPa
     finding = doctor.compiler(Settings())
     assert (finding.state, "g++" in finding.advice) == ("note", True)
     assert doctor.test_programs(Settings()).advice.startswith("apt-get install chromium")
+
+
+def test_a_kernel_of_another_version_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "converted", lambda: tmp_path)
+    old = tmp_path / "kernels" / "0123456789abcdef" / f"{build.MODULE}.so"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    assert doctor.kernel(Settings()).state == "note"
+    now = old.parent.with_name(build._key()) / old.name
+    now.parent.mkdir()
+    now.touch()
+    assert doctor.kernel(Settings()).state == "good"
 
 
 def test_a_full_disk_is_bad_only_while_models_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,13 +51,22 @@ def ensure_built(
     `progress` is told in a sentence when a build starts; that takes about half a minute. Raises
     `CompilerMissing`.
     """
-    folder = (cache or user_cache_path("rejoinder")) / "kernels" / _key()
+    folder = _folder(cache)
     if str(folder) not in _loaded:
         library = folder / f"{MODULE}.so"
         if not library.exists():
             _build(folder, progress)
         _loaded[str(folder)] = _load(library)
     return _loaded[str(folder)]
+
+
+def is_built(*, cache: Path | None = None) -> bool:
+    """Whether `ensure_built` would find it: a kernel of these sources, this torch and this Python."""
+    return (_folder(cache) / f"{MODULE}.so").exists()
+
+
+def _folder(cache: Path | None) -> Path:
+    return (cache or user_cache_path("rejoinder")) / "kernels" / _key()
 
 
 def _key() -> str:
