@@ -49,7 +49,8 @@ def public_addresses(request: Request, public_url: str = "") -> Iterator[str]:
     """
     asked = urlsplit(request.path)
     base = urlsplit(public_url)
-    host = base.netloc or _header(request, "X-Forwarded-Host") or _header(request, "Host")
+    forwarded = _header(request, "X-Forwarded-Host").partition(",")[0].strip()  # the outermost proxy's
+    host = base.netloc or forwarded or _header(request, "Host")
     path = base.path.rstrip("/") + asked.path
     bare = path.rstrip("/")
     name, colon, port = host.rpartition(":")

@@ -54,6 +54,15 @@ def test_twilio_behind_a_proxy_signs_the_public_address() -> None:
     assert signatures.twilio(forwarded, token=TOKEN)
 
 
+def test_twilio_behind_two_proxies_signs_the_outermost() -> None:
+    signed = _hmac(TOKEN, "wss://voice.example.com/phone/twilio", "sha1")
+    for hosts in ("voice.example.com", "voice.example.com, inner.example.com", "voice.example.com,inner:80"):
+        given = request(
+            "/phone/twilio", Host="127.0.0.1:8765", X_Forwarded_Host=hosts, X_Twilio_Signature=signed
+        )
+        assert signatures.twilio(given, token=TOKEN)
+
+
 def test_twilio_signs_a_webhooks_query_as_it_is() -> None:
     signed = "https://agent.example.com/phone/twilio/voice?CallSid=CA1&From=%2B15550100123"
     given = request(
