@@ -39,6 +39,24 @@ def test_every_subcommand_has_help(name: str) -> None:
     assert "Usage" in result.output
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            f"phone {name}"
+            for name in ("twiml", "telnyx", "plivo", "ncco", "asterisk", "hang-up", "transfer")
+        ),
+        *(f"models {name}" for name in ("list", "pull", "verify")),
+        "llm train-heads",
+    ],
+)
+def test_every_command_below_them_has_help(words: str) -> None:
+    """Square brackets in a text of help are read as markup, and fail where they close nothing."""
+    result = rejoinder(*words.split(), "--help")
+    assert result.exit_code == 0, result.output
+    assert "Usage" in result.output
+
+
 def test_help_loads_no_model_library() -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from web.cli import main; "

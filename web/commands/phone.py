@@ -20,7 +20,7 @@ from web.phone.signatures import MissingPackage
 
 app = typer.Typer(no_args_is_help=True, help="What to paste at a carrier, and hands on a running call.")
 
-Url = Annotated[str, typer.Option(help="The service's public address, as wss://host[/path].")]
+Url = Annotated[str, typer.Option(help="The service's public address, as wss://host/path.")]
 Agent = Annotated[str, typer.Option(help="The agent who answers; else the service's own.")]
 Carrier = Annotated[Literal["twilio", "telnyx", "plivo", "vonage"], typer.Option(help="Whose call it is.")]
 Account = Annotated[str, typer.Option(help="Twilio: the account SID.")]
