@@ -116,3 +116,10 @@ def test_more_threads_than_cores_are_noted(monkeypatch: pytest.MonkeyPatch) -> N
     finding = doctor.processor(Settings(llm_threads=256))
     assert finding.state == "note"
     assert "llm_threads" in finding.advice
+
+
+def test_addresses_and_folders_are_shown_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    doctor._print([doctor.Finding("port", "bad", "[fe80::1]:8765", "see /srv/[/old]")])
+    shown = capsys.readouterr().out
+    assert "[fe80::1]:8765" in shown
+    assert "see /srv/[/old]" in shown

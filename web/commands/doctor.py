@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 
 import httpx
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from pipeline import catalogue, preparation
@@ -235,6 +236,6 @@ def _print(findings: list[Finding]) -> None:
     marks = {"good": "[green]✓[/]", "note": "[yellow]![/]", "bad": "[red]✗[/]"}
     table = Table.grid(padding=(0, 2))
     for finding in findings:
-        advice = f"\n[italic]{finding.advice}[/]" if finding.advice else ""
-        table.add_row(marks[finding.state], f"[bold]{finding.what}[/]", finding.detail + advice)
+        advice = f"\n[italic]{escape(finding.advice)}[/]" if finding.advice else ""
+        table.add_row(marks[finding.state], f"[bold]{finding.what}[/]", escape(finding.detail) + advice)
     console.print(table)
