@@ -32,18 +32,26 @@ class ConfigError(ValueError):
     """A setting is wrong or unknown. The message names it, where it came from and what is accepted."""
 
 
-def _as_sent(secret: SecretStr) -> SecretStr:
+def _printable(secret: SecretStr) -> SecretStr:
     """Without the line break of the file it came from.
 
     What no header can carry is refused here, where a secret is never repeated: an HTTP client's error would.
     """
     value = secret.get_secret_value().strip()
-    if not (value.isascii() and value.isprintable()):
+    if not value.isprintable():
         raise ValueError("it holds characters that cannot be sent")
     return SecretStr(value)
 
 
-_Secret = Annotated[SecretStr, AfterValidator(_as_sent)]
+def _ascii(secret: SecretStr) -> SecretStr:
+    if not secret.get_secret_value().isascii():
+        raise ValueError("it holds characters that cannot be sent")
+    return secret
+
+
+_Secret = Annotated[SecretStr, AfterValidator(_printable)]
+_Key = Annotated[_Secret, AfterValidator(_ascii)]
+"""What a request of ours sends in a header."""
 
 
 class Settings(BaseSettings):
@@ -83,7 +91,7 @@ class Settings(BaseSettings):
     llm_remote_model: str = Field(
         default="default", description="the model to ask for when llm is a server's address"
     )
-    llm_api_key: _Secret | None = Field(default=None, description="the key of that server")
+    llm_api_key: _Key | None = Field(default=None, description="the key of that server")
     draft_model: str = Field(default="", description="a smaller language model that drafts; empty: none")
     draft_heads: str = Field(
         default="",
@@ -102,7 +110,7 @@ class Settings(BaseSettings):
         default="hibari",
         description="hibari, piper:PATH, coqui:PATH_OR_NAME?speaker=FILE, or the address of a speech server",
     )
-    voice_api_key: _Secret | None = Field(default=None, description="the key of that server")
+    voice_api_key: _Key | None = Field(default=None, description="the key of that server")
 
     max_calls: int = Field(default=4, ge=1, le=10_000, description="concurrent calls, 1 to 10000")
     max_call_seconds: float = Field(
@@ -147,7 +155,7 @@ class Settings(BaseSettings):
     )
     telnyx_public_key: str = Field(default="", description="Telnyx's public key, in base64")
     telnyx_stream_token: _Secret | None = Field(default=None, description="the token that Telnyx presents")
-    telnyx_api_key: _Secret | None = Field(default=None, description="the API key of a Telnyx account")
+    telnyx_api_key: _Key | None = Field(default=None, description="the API key of a Telnyx account")
     plivo_auth_id: str = Field(default="", description="the auth id of a Plivo account")
     plivo_auth_token: _Secret | None = Field(default=None, description="the auth token of a Plivo account")
     vonage_application_id: str = Field(default="", description="the id of a Vonage application")
