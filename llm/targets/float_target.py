@@ -23,8 +23,8 @@ from llm.targets.rotary import angles, rotate
 BLOCK = 256
 """Rows of one pass at most; longer prefills are cut."""
 
-GRAPH_WIDTHS = 16
-"""On a GPU, passes up to this width run as recorded graphs: they are bound by launches."""
+COMPILED_WIDTHS = 16
+"""On a GPU, passes up to this width are compiled, and recorded where torch can: launches bound them."""
 
 
 class FloatTarget:
@@ -79,7 +79,7 @@ class FloatTarget:
         Writes keys and values at `positions`.
 
         `keys`, `values`: [layers, key-value heads, context, head_size]. All of the context is attended under
-        a mask, so that shapes, and with them a recorded graph, depend on the width alone.
+        a mask, so that shapes, and with them what is compiled, depend on the width alone.
         """
         c = self.config
         hidden = embedding(ids, self.weights["embedding"])
@@ -165,7 +165,7 @@ class FloatCache(KeepsHidden):
 
     def _pass(self, ids: Sequence[int], block: Block) -> tuple[Logits, Hidden]:
         target, position = self._target, self._length + block.start
-        step = target.step if len(ids) <= GRAPH_WIDTHS else target.forward
+        step = target.step if len(ids) <= COMPILED_WIDTHS else target.forward
         logits, hidden = step(
             torch.tensor(ids, device=target.device),
             torch.arange(position, position + len(ids), device=target.device),
