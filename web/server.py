@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 from collections.abc import Sequence
@@ -94,8 +95,10 @@ class Server:
 
     async def stop(self) -> None:
         """End the calls in order, then close what is left."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _GRACE_SECONDS
         await self.switchboard.hang_up_all(_GRACE_SECONDS)
-        await self._phones.stop()
+        await self._phones.stop(max(0.0, until - loop.time()))
         if self._listener is not None:
             self._listener.close()
             await self._listener.wait_closed()

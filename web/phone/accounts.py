@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import httpx
@@ -46,5 +47,39 @@ def hang_up_at(carrier: str, settings: PhoneSettings, client: httpx.AsyncClient)
                 await api.hang_up(started.call_id)
         except (CarrierRefused, MissingPackage, OSError, ValueError) as error:
             log.error("%s call %s was not hung up: %s", carrier, started.call_id, error)
+        except asyncio.CancelledError:
+            log.error("%s call %s was not hung up: the service was stopped before", carrier, started.call_id)
+            raise
 
     return hang_up
+
+
+class HangUps:
+    """The telephone calls that are being hung up, which goes on after the end of our call: a carrier may have
+    to be asked several times."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Future[None]] = set()
+
+    def counted(self, hang_up: HangUp) -> HangUp:
+        """The same, known here while it runs."""
+
+        async def run(started: Started) -> None:
+            task = asyncio.ensure_future(hang_up(started))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+            await asyncio.wait([task])
+            if not task.cancelled():
+                task.result()
+
+        return run
+
+    async def finish(self, grace_seconds: float) -> None:
+        """Wait until all are done, at most so long; then give the others up."""
+        if not self._running:
+            return
+        _, late = await asyncio.wait(self._running, timeout=grace_seconds)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late)

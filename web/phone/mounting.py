@@ -17,10 +17,10 @@ from websockets.http11 import Request, Response
 
 from pipeline.latency_log import mask_number
 from web.phone import documents, signatures
-from web.phone.accounts import hang_up_at
+from web.phone.accounts import HangUps, hang_up_at
 from web.phone.asterisk import Asterisk
 from web.phone.audiosocket import AudioSocketListener
-from web.phone.bridge import PhoneFrontEnd
+from web.phone.bridge import HangUp, PhoneFrontEnd
 from web.phone.plivo import Plivo
 from web.phone.settings import PhoneSettings, secret
 from web.phone.signatures import MissingPackage, ReplayGuard
@@ -97,6 +97,7 @@ class Phones:
         self._settings = settings
         self._client = httpx.AsyncClient()
         self._guard = ReplayGuard()
+        self._hang_ups = HangUps()
         self._audiosocket: AudioSocketListener | None = None
 
     async def start(self) -> None:
@@ -107,10 +108,14 @@ class Phones:
             )
             await self._audiosocket.start(self._settings.audiosocket_port)
 
-    async def stop(self) -> None:
-        """Stop listening; the calls are the switchboard's to end."""
+    async def stop(self, grace_seconds: float) -> None:
+        """Stop listening; the calls are the switchboard's to end.
+
+        `grace_seconds`: for the telephone calls that are being hung up.
+        """
         if self._audiosocket is not None:
             await self._audiosocket.stop()
+        await self._hang_ups.finish(grace_seconds)
         await self._client.aclose()
 
     def handler(self, carrier: MountedCarrier) -> SocketHandler:
@@ -127,8 +132,12 @@ class Phones:
         return PhoneFrontEnd(
             self._switchboard,
             shown=mask_number if self._settings.mask_caller_numbers else str,
-            hang_up=hang_up_at(carrier, self._settings, self._client),
+            hang_up=self.hang_up_at(carrier),
         )
+
+    def hang_up_at(self, carrier: str) -> HangUp:
+        """Ends telephone calls at the carrier, and has `stop` wait for that."""
+        return self._hang_ups.counted(hang_up_at(carrier, self._settings, self._client))
 
     def carriers(self) -> list[MountedCarrier]:
         settings, unsigned = self._settings, self._settings.phone_unsigned

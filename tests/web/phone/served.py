@@ -107,7 +107,7 @@ async def serving(settings: PhoneTestSettings, *, recogniser: Any = None) -> Asy
     async with serving as server:
         yield Served(server.sockets[0].getsockname()[1], service, switchboard, over)
         await switchboard.hang_up_all(5)
-    await phones.stop()
+    await phones.stop(5)
 
 
 def request(path: str, host: str = "agent.example.com", **headers: str) -> Request:

@@ -13,11 +13,14 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+from tests.virtual_time import run
 from tests.web.phone.served import PhoneTestSettings
 from web.phone.accounts import api_of, hang_up_at
 from web.phone.encodings import MULAW
+from web.phone.mounting import Phones
 from web.phone.rest import CarrierApi, CarrierRefused, PlivoApi, TelnyxApi, TwilioApi, rs256_jwt
 from web.phone.wire import Started
+from web.switchboard import Switchboard
 
 Answer = httpx.Response | Exception
 
@@ -200,3 +203,38 @@ def test_the_bridges_hang_up_never_raises(caplog: pytest.LogCaptureFixture) -> N
 
     asyncio.run(hang_up())
     assert "CA1 was not hung up" in caplog.text
+
+
+def stop_while_hanging_up(carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service is stopped, with a grace of 2 s, while a carrier is asked to end a call."""
+    client, settings = carrier.client(), PhoneTestSettings(twilio_auth_token=SecretStr("token"))
+    monkeypatch.setattr(httpx, "AsyncClient", lambda: client)
+
+    async def stop() -> None:
+        phones = Phones(Switchboard(), settings)
+        started = Started("MZ1", "CA1", MULAW, MULAW, account="AC1")
+        hanging_up = asyncio.ensure_future(phones.hang_up_at("twilio")(started))
+        await asyncio.sleep(0)
+        await phones.stop(2.0)
+        await hanging_up
+
+    run(stop())
+    assert client.is_closed
+
+
+def test_a_stop_waits_for_a_hang_up_that_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    carrier = Carrier(httpx.Response(503), httpx.Response(503), httpx.Response(200))
+    stop_while_hanging_up(carrier, monkeypatch)
+    assert len(carrier.asked) == 3
+    assert "not hung up" not in caplog.text
+
+
+def test_a_stop_does_not_wait_for_ever_for_a_carrier(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    carrier = Carrier(httpx.Response(503))
+    stop_while_hanging_up(carrier, monkeypatch)
+    assert len(carrier.asked) == 3
+    assert "twilio call CA1 was not hung up: the service was stopped before" in caplog.text
