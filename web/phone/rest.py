@@ -87,8 +87,10 @@ class CarrierApi(ABC):
             answer = await self._client.request(
                 command.method, command.url, timeout=_TIMEOUT, **command.options
             )
-        except httpx.TransportError as error:
+        except (httpx.TransportError, httpx.DecodingError) as error:
             return f"{type(error).__name__}: {error}"
+        except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:  # closed clients raise the last
+            raise CarrierRefused(f"{type(error).__name__}: {error}") from error
         if answer.is_success or _is_gone(answer, command.gone):
             return None
         said = f"the carrier answered {answer.status_code}: {answer.text[:200]}"

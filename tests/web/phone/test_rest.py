@@ -205,6 +205,22 @@ def test_the_bridges_hang_up_never_raises(caplog: pytest.LogCaptureFixture) -> N
     assert "CA1 was not hung up" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("problem", "asked"),
+    [
+        (httpx.InvalidURL("URL too long"), 1),
+        (httpx.TooManyRedirects("there and back"), 1),
+        (RuntimeError("the client has been closed"), 1),
+        (httpx.DecodingError("no gzip"), 4),
+    ],
+)
+def test_whatever_keeps_a_request_from_an_answer_is_told(problem: Exception, asked: int) -> None:
+    carrier = Carrier(problem)
+    with pytest.raises(CarrierRefused, match=str(problem)):
+        act(carrier, twilio(carrier), "hang_up", "CA1")
+    assert len(carrier.asked) == asked
+
+
 def stop_while_hanging_up(carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
     """The service is stopped, with a grace of 2 s, while a carrier is asked to end a call."""
     client, settings = carrier.client(), PhoneTestSettings(twilio_auth_token=SecretStr("token"))
