@@ -91,6 +91,11 @@ class AudioSocket(Carrier):
         return [packet(Kind.HANG_UP)]
 
 
+def _lost(error: OSError) -> str:
+    """What is logged; an error without words is our own waiting that is over."""
+    return f"the connection is lost: {str(error) or 'nothing was read from it'}"
+
+
 def _start(payload: bytes) -> Started:
     if len(payload) != 16:
         raise BadMessage(f"a UUID of {len(payload)} bytes")
@@ -168,8 +173,11 @@ class AudioSocketLine:
                 payload = await self._reader.readexactly(int.from_bytes(header[1:], "big"))
                 await self._inbox.put(header + payload)
         except (asyncio.IncompleteReadError, ConnectionError):
-            self._gone = True
-            await self._inbox.put(None)
+            pass  # that is how Asterisk hangs up
+        except OSError as error:
+            self.fault = _lost(error)
+        self._gone = True
+        await self._inbox.put(None)
 
     async def _play(self) -> None:
         """A frame every 20 ms, by absolute deadlines."""
@@ -193,10 +201,10 @@ class AudioSocketLine:
             self._writer.write(data)
             async with asyncio.timeout(self._send_timeout):
                 await self._writer.drain()
-        except (TimeoutError, ConnectionError) as error:
+        except OSError as error:
             self._gone = True
             self._writer.transport.abort()
-            self.fault = f"the connection is lost: {error or 'nothing was read from it'}"
+            self.fault = _lost(error)
             raise PeerGone(self.fault) from None
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import errno
+import os
 import uuid
 
 import pytest
 
 from tests.web.phone.served import PhoneTestSettings, greeting_service, serving
-from web.phone.audiosocket import AudioSocketListener
+from web.phone.audiosocket import AudioSocketLine, AudioSocketListener
 from web.phone.bridge import PhoneFrontEnd
 from web.phone.player import Player
 from web.switchboard import Switchboard
@@ -83,6 +85,40 @@ def test_our_end_hangs_up() -> None:
             assert rest.endswith(b"\x00\x00\x00")
 
     asyncio.run(talk())
+
+
+@pytest.mark.parametrize("number", [errno.ETIMEDOUT, errno.EHOSTUNREACH])
+def test_a_connection_that_is_lost_ends_the_call(number: int, caplog: pytest.LogCaptureFixture) -> None:
+    async def talk() -> None:
+        service, switchboard = greeting_service(), Switchboard()
+        switchboard.service = service  # type: ignore[assignment]
+        reader, writer = asyncio.StreamReader(), DeafWriter()
+        line = AudioSocketLine(reader, writer)  # type: ignore[arg-type]
+        reader.feed_data(b"\x01\x00\x10" + CALL.bytes)
+        serving = asyncio.create_task(line.run(PhoneFrontEnd(switchboard)))
+        await writer.written.wait()
+        reader.set_exception(OSError(number, os.strerror(number)))  # as the transport does
+        async with asyncio.timeout(PATIENCE):
+            await serving
+
+    asyncio.run(talk())
+    assert os.strerror(number) in caplog.text
+
+
+class DeafWriter:
+    """The way out of a connection whose other end is gone."""
+
+    def __init__(self) -> None:
+        self.written = asyncio.Event()
+
+    def write(self, data: bytes) -> None:
+        self.written.set()
+
+    async def drain(self) -> None:
+        """There is always room."""
+
+    def close(self) -> None:
+        """Nothing is left to be closed."""
 
 
 @pytest.mark.parametrize(
