@@ -151,10 +151,6 @@ class Call:
             self.dialogue.amend_agent(*amended)
             self.listener.memory_amended()
 
-    def mark_played(self, name: str) -> None:
-        """A ReplyMark came back from the carrier."""
-        self.mouth.mark_played(name)
-
     def digit(self, digit: str) -> None:
         """A key of the caller's telephone."""
         self.house_keeping.digit(digit)

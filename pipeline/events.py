@@ -104,7 +104,7 @@ class ReplyAudio:
 @dataclass(frozen=True, slots=True)
 class ReplyMark:
     """A named point after the audio sent so far; a carrier with marks echoes it once played (see
-    `Call.mark_played`)."""
+    `Call.playback`)."""
 
     turn: int
     revision: int

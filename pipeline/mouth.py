@@ -68,7 +68,6 @@ class Mouth:
         self._playout: Playout | None = None
         self._sounded: Playout | None = None
         self._interrupted: tuple[Answer, float] | None = None  # the last answer, and how much of it was sent
-        self._marks: dict[str, float] = {}
         self._next_mark_ms = 0.0
 
     @property
@@ -94,7 +93,7 @@ class Mouth:
             begin_sentence=lambda sentence: self._begin_sentence(answer, sentence),
         )
         self._answer, self._playout, self._sounded = answer, playout, playout
-        self._marks, self._next_mark_ms = {}, _MARK_EVERY_MS
+        self._next_mark_ms = _MARK_EVERY_MS
         self._emit(ReplyStarted(answer.turn, answer.revision, answer.reply.id))
         return self._play(answer, playout)
 
@@ -173,13 +172,6 @@ class Mouth:
             answer.heard = answer.reply.track.heard_text(min(played_ms / 1000, sent_seconds))
         return (before, answer.heard) if answer.heard != before else None
 
-    def mark_played(self, name: str) -> None:
-        """A carrier's mark came back. One that returns after a clear is not playback: its reply is over or
-        paused."""
-        played = self._marks.pop(name, None)
-        if played is not None and self._answer is not None and not self.paused:
-            self.report_played(self._answer.reply.id, played)
-
     def _end(self, answer: Answer, status: str) -> None:
         assert self._playout is not None
         track = answer.reply.track
@@ -203,7 +195,6 @@ class Mouth:
         if end_ms >= self._next_mark_ms or (track.complete and end_ms >= track.seconds * 1000 - 1):
             self._next_mark_ms = end_ms + _MARK_EVERY_MS
             name = f"{self._call_id}.{answer.turn}.{answer.revision}.{answer.reply.id}.{round(end_ms)}"
-            self._marks[name] = end_ms
             self._emit(ReplyMark(answer.turn, answer.revision, answer.reply.id, name))
 
     async def _begin_sentence(self, answer: Answer, sentence: TrackSentence) -> None:
@@ -212,4 +203,3 @@ class Mouth:
     def _clear_if_not_held(self, answer: Answer) -> None:
         if not self._holds_playback:
             self._clear_queued(answer.reply.id)
-            self._marks.clear()
