@@ -1,7 +1,9 @@
-"""Asterisk's chan_websocket (from 20.16, 21.11, 22.6 and 23.0 on): binary frames of the channel's codec,
-control as JSON (`f(json)` in the dial string) or as the older plain text, answered in kind.
+"""Asterisk's chan_websocket: binary frames of the channel's codec, and control as JSON (`f(json)` in the dial
+string, from 20.18, 22.8 and 23.2 on) or as the older plain text, answered in kind.
 
-It is the one carrier that can pause and go on. It takes text messages of 128 bytes at most.
+It is the one carrier that can pause and go on. It takes text messages of 128 bytes at most. The driver is in
+Asterisk since 20.16, 21.11, 22.6 and 23.0. Marks came with JSON, and none of 21 has either; without them
+the call's clock tells what has been heard.
 """
 
 from __future__ import annotations

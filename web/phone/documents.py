@@ -97,7 +97,9 @@ def asterisk_configuration(url: str, parameters: Mapping[str, str]) -> str:
     return (
         "; websocket_client.conf\n[rejoinder]\ntype = websocket_client\nconnection_type = per_call_config\n"
         f"uri = {url}\nusername = asterisk\npassword = ASTERISK_SECRET\n{tls}"
-        "\n; extensions.conf\n[default]\n"
+        "\n; extensions.conf\n"
+        "; f(json) is for Asterisk 20.18, 22.8, 23.2 and newer. Leave it out for older ones, from 20.16,\n"
+        "; 21.11, 22.6 and 23.0 on: control is in plain text then.\n[default]\n"
         f"exten = _X.,1,Dial(WebSocket/rejoinder/c(ulaw)f(json)v({options}))\n"
         " same = n,Hangup()\n"
     )

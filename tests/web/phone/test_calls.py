@@ -114,6 +114,26 @@ def test_marks_that_come_back_on_a_clear_are_not_playback() -> None:
     assert len(really) - len(scene.service.records[0].heard_text.split()) in (0, 1)
 
 
+def test_an_asterisk_without_marks_is_believed_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its versions before 20.18, 22.8 and 23.2 are."""
+    monkeypatch.setattr(SHAPES["asterisk"], "marked", lambda shape, name: '{"event": "MEDIA_XON"}')
+    scene = PhoneScene(
+        "asterisk",
+        speech=[(0.5, 1.5), (2.35, 4.0), (6.0, 7.0)],
+        words=[(" Count", 1.0), (" please.", 1.4), (" No", 2.9), (" stop.", 3.4), (" Goodbye.", 6.9)],
+        language=Parrot(lambda text: LONG if "Count" in text else "Yes?" if "No" in text else "Goodbye."),
+        voice=NoiseReader(),
+        seconds=20.0,
+    )
+    run(scene.play())
+    cut = [one for one in scene.phone.played if one.at < 4.0]
+    really = [word for word, times in what_was_heard(scene.voice, cut, [LONG]).words if times]
+    believed = scene.service.records[0].heard_text.split()
+    assert believed == really[: len(believed)]
+    assert len(really) - len(believed) in (0, 1)
+    assert len(scene.hung_up) == 1
+
+
 @pytest.mark.parametrize("carrier", ALL)
 def test_keys_are_a_turn(carrier: str) -> None:
     scene = PhoneScene(

@@ -61,6 +61,9 @@ def test_asterisk() -> None:
     out = printed("asterisk", "--url", URL + "/phone/asterisk", "--agent", "front desk")
     assert "uri = wss://voice.example.com/phone/asterisk\n" in out
     assert "c(ulaw)f(json)v(caller=${URIENCODE(${CALLERID(num)})},agent=front%20desk)" in out
+    explained = " ".join(line.removeprefix("; ") for line in out.splitlines() if line.startswith("; "))
+    assert "f(json) is for Asterisk 20.18, 22.8, 23.2 and newer" in explained
+    assert all(len(line) <= 120 for line in out.splitlines() if line.startswith(";"))
 
 
 @pytest.mark.parametrize(
