@@ -146,6 +146,9 @@ def _plivo_signed(address: str, form: list[tuple[str, str]]) -> str:
 def telnyx(request: Request, body: bytes = b"", *, public_key: str, guard: ReplayGuard, now: float) -> bool:
     """telnyx-signature-ed25519 over `timestamp|body`, where a GET request's body is empty.
 
+    So two GET requests of one second are signed alike, and the second is refused: a query beside it, which
+    anyone could change, does not tell it from a replay. Webhooks are to be posted.
+
     `public_key`: base64, as Mission Control shows it. Raises MissingPackage without the `phone` extra.
     """
     stamp = _header(request, "Telnyx-Timestamp")

@@ -245,16 +245,22 @@ def test_telnyx_signs_its_timestamp() -> None:
     public = base64.b64encode(key.public_key().public_bytes_raw()).decode()
 
     def believes(
-        stamp: str, signed: str, guard: ReplayGuard, public_key: str = public, body: bytes = b""
+        stamp: str,
+        signed: str,
+        guard: ReplayGuard,
+        public_key: str = public,
+        body: bytes = b"",
+        query: str = "",
     ) -> bool:
         signature = base64.b64encode(key.sign(signed.encode())).decode()
-        given = request("/phone/telnyx", Telnyx_Timestamp=stamp, Telnyx_Signature_Ed25519=signature)
+        given = request(f"/phone/telnyx{query}", Telnyx_Timestamp=stamp, Telnyx_Signature_Ed25519=signature)
         return signatures.telnyx(given, body, public_key=public_key, guard=guard, now=NOW)
 
     guard = ReplayGuard()
     fresh = str(int(NOW) - 10)
     assert believes(fresh, f"{fresh}|", guard)
     assert not believes(fresh, f"{fresh}|", guard), "replayed"
+    assert not believes(fresh, f"{fresh}|", guard, query="?agent=other"), "the query is not signed"
     assert not believes(fresh, f"{fresh}|body", ReplayGuard())
     assert believes(fresh, f"{fresh}|body", ReplayGuard(), body=b"body")
     old = str(int(NOW) - 301)
