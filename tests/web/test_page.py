@@ -238,6 +238,35 @@ async def test_a_microphone_that_is_had_at_its_own_rate_only_is_heard_right(micr
         assert np.argmax(spectrum) == pytest.approx(300, abs=2)
 
 
+@pytest.mark.parametrize(
+    ("text", "heard", "said", "unheard"),
+    [
+        (
+            " We open at eight.\n\nWe close at six.",
+            "We open at eight. We",
+            "We open at eight. We",
+            "close at six.",
+        ),
+        ("We open at eight.", " We open", "We open", "at eight."),
+    ],
+)
+@on_loop
+async def test_what_was_heard_is_shown_however_it_is_written(
+    microphone: Path, text: str, heard: str, said: str, unheard: str
+) -> None:
+    async with serving() as (server, service), chromium(microphone=microphone) as page:
+        await page.open(server.address)
+        await press(page, "call")
+        await page.until(LISTENING)
+        call = await service.first_call()
+        await call.say(events.ReplyStarted(1, 1, "r1"), events.ReplyText(1, 1, "r1", text))
+        await call.say(events.ReplyDone(1, 1, "r1", "interrupted", text, heard))
+        await page.until("document.querySelector('.note')")
+        assert await page.evaluate("document.querySelector('.note').innerText") == "interrupted"
+        shown = "[...document.querySelector('.agent p').childNodes].map((node) => node.textContent.trim())"
+        assert await page.evaluate(shown) == [said, unheard]
+
+
 @contextlib.asynccontextmanager
 async def proxy(port: int) -> AsyncIterator[int]:
     """The port of a proxy that, as many do, names the server behind it as the host."""

@@ -41,15 +41,14 @@ export class Transcript {
   }
 
   setApart(item, body, text, heard) {
-    const said = text.startsWith(heard) ? heard : "";
     const unheard = document.createElement("s");
     unheard.className = "unheard";
-    unheard.textContent = text.slice(said.length).trimEnd();
-    body.textContent = said;
+    unheard.textContent = afterHeard(text, heard).trimEnd();
+    body.textContent = heard;
     if (unheard.textContent.trim()) body.append(unheard);
     const note = document.createElement("span");
     note.className = "note";
-    note.textContent = said ? "interrupted" : "interrupted, nothing heard";
+    note.textContent = heard.trim() ? "interrupted" : "interrupted, nothing heard";
     body.parentElement.append(note);
   }
 
@@ -85,4 +84,15 @@ export class Transcript {
   scroll() {
     this.list.scrollTop = this.list.scrollHeight;
   }
+}
+
+// What of the text was not heard: the two may differ in their blanks.
+function afterHeard(text, heard) {
+  let at = 0;
+  for (const character of heard.replace(/\s/g, "")) {
+    while (/\s/.test(text.slice(at, at + 1))) at++;
+    if (!text.startsWith(character, at)) return text.slice(heard.length);
+    at += character.length;
+  }
+  return text.slice(at);
 }
