@@ -65,6 +65,9 @@ async def ask(call: ScriptedCall, turn: int, text: str, **marks: float) -> None:
     await call.say(events.SpeechStopped(turn, 1, 1000), events.TranscriptDone(turn, 1, text))
 
 
+_A_TURN = {"turn": 1, "revision": 1, "marks": {}, "durations": {}}
+
+
 async def log(call: ScriptedCall, turn: int, text: str, *, interrupted: bool, **marks: float) -> None:
     record = {
         "turn": turn,
@@ -236,6 +239,25 @@ async def test_a_microphone_that_is_had_at_its_own_rate_only_is_heard_right(micr
         assert await page.evaluate("document.getElementById('notice').hidden")
         spectrum = np.abs(np.fft.rfft(call.heard[16_000:32_000]))  # a line a hertz
         assert np.argmax(spectrum) == pytest.approx(300, abs=2)
+
+
+@on_loop
+async def test_the_end_of_an_interrupted_answer_does_not_hide_that_the_next_is_made(microphone: Path) -> None:
+    async with serving() as (server, service), chromium(microphone=microphone) as page:
+        await page.open(server.address)
+        await press(page, "call")
+        await page.until(LISTENING)
+        call = await service.first_call()
+        await call.say(*list(spoken_reply(1, "r1"))[:-1])
+        await page.until("document.body.dataset.state === 'speaking'")
+        await ask(call, 2, "Wait.")
+        await call.say(events.ReplyDone(1, 1, "r1", "interrupted", "Yes.", "Yes."))
+        await call.say(events.TurnLogged(1, 1, _A_TURN))
+        await page.until("document.querySelector('#history button')")
+        assert await page.evaluate("document.body.dataset.state") == "thinking"
+        await call.say(events.ReplyStarted(2, 1, "r2"))
+        await call.say(events.ReplyDone(2, 1, "r2", "failed", "", ""))
+        await page.until(LISTENING)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ const turn = new LiveTurn();
 
 let running = null; // {call, microphone, playback, startedAt}
 let speaking = null; // the item being said
+let answering = null; // the latest response; none from the end of the caller's words to the start of its answer
 let attempt = 0; // counts the presses of the button: what an earlier one still opens is not wanted any more
 
 function setState(state) {
@@ -110,7 +111,10 @@ async function problemOf(error) {
 
 const handlers = {
   "input_audio_buffer.speech_started": () => setState(speaking ? "paused" : "hearing"),
-  "input_audio_buffer.speech_stopped": () => setState("thinking"),
+  "input_audio_buffer.speech_stopped": () => {
+    answering = null;
+    setState("thinking");
+  },
   "rejoinder.speech_dismissed": ({ item_id }) => {
     transcript.callerSaid(item_id, "");
     if (state() === "hearing") setState("listening");
@@ -120,7 +124,10 @@ const handlers = {
     transcript.callerSaid(item_id, text);
     if (!text && state() === "thinking") setState("listening");
   },
-  "response.created": () => setState("thinking"),
+  "response.created": ({ response }) => {
+    answering = response.id;
+    setState("thinking");
+  },
   "response.output_audio_transcript.delta": ({ item_id, delta }) => transcript.agentSays(item_id, delta),
   "response.output_audio.delta": ({ item_id, samples }) => {
     speaking = item_id;
@@ -132,8 +139,9 @@ const handlers = {
     const text = item.content.map((part) => part.transcript).join("");
     transcript.agentSaid(item.id, text, response.rejoinder.heard, response.status);
     if (speaking === item.id) speaking = null;
-    if (state() !== "hearing" && state() !== "paused") setState("listening");
+    const interrupted = response.status === "cancelled" && response.id !== answering;
     if (state() === "paused") setState("hearing");
+    else if (state() !== "hearing" && !(state() === "thinking" && interrupted)) setState("listening");
   },
   "rejoinder.playback.pause": () => {
     running?.playback.pause();
