@@ -40,6 +40,9 @@ window.AudioContext = class extends AudioContext {
   }
 };
 """
+_A_WORKLET_THAT_CANNOT_BE_LOADED = """
+AudioWorklet.prototype.addModule = () => Promise.reject(new DOMException("no audio thread", "AbortError"));
+"""
 
 
 @pytest.fixture(scope="module")
@@ -239,6 +242,16 @@ async def test_a_microphone_that_is_had_at_its_own_rate_only_is_heard_right(micr
         assert await page.evaluate("document.getElementById('notice').hidden")
         spectrum = np.abs(np.fft.rfft(call.heard[16_000:32_000]))  # a line a hertz
         assert np.argmax(spectrum) == pytest.approx(300, abs=2)
+
+
+@on_loop
+async def test_sound_that_cannot_be_started_is_not_called_a_missing_connection(microphone: Path) -> None:
+    async with serving() as (server, service), chromium(microphone=microphone) as page:
+        await page.open(server.address)
+        await page.evaluate(_A_WORKLET_THAT_CANNOT_BE_LOADED)
+        await press(page, "call")
+        await page.until(f"{NOTICE}.includes('sound could not be started')")
+        assert not service.opened
 
 
 @on_loop

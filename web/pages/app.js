@@ -102,9 +102,12 @@ function release({ call, microphone, playback }) {
   playback?.close();
 }
 
+// What is neither the microphone's nor the call's is the sound's, unless its parts could not be fetched.
 async function problemOf(error) {
   const explained = error instanceof MicrophoneError || (error instanceof CallError && error.code !== "no_connection");
-  return explained ? error.code : diagnose();
+  if (explained) return error.code;
+  const problem = await diagnose();
+  return error instanceof CallError || problem === "unreachable" ? problem : "no_sound";
 }
 
 // ---- what the server tells

@@ -6,6 +6,7 @@ const NOTICES = {
   no_microphone: ["No microphone found", "Plug one in or choose one in the system's settings, then start again."],
   microphone_busy: ["The microphone cannot be opened", "Another program may be using it. Close that and start again."],
   microphone_lost: ["The microphone went away", "It was unplugged or switched off. The call has ended."],
+  no_sound: ["This page's sound could not be started", "Close other pages and programs that use sound, reload this page, then start again."],
   token_needed: ["This server asks for a token", "Enter the one it was started with."],
   forbidden: ["This page may not call this server", "Its address is not among the server's allowed_origins."],
   unreachable: ["The server does not answer", "It may have been stopped. Check that it is running, then start again."],

@@ -6,8 +6,13 @@ export class Playback {
   // onProgress({item, heardMs, totalMs, bufferedMs, rms, peak}) is called about ten times a second while playing.
   static async open(onProgress) {
     const context = new AudioContext({ sampleRate: WIRE_RATE, latencyHint: "interactive" });
-    await context.audioWorklet.addModule("/playback-worklet.js");
-    await context.resume();
+    try {
+      await context.audioWorklet.addModule("/playback-worklet.js");
+      await context.resume();
+    } catch (error) {
+      context.close();
+      throw error;
+    }
     return new Playback(context, onProgress);
   }
 
