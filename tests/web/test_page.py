@@ -43,6 +43,22 @@ window.AudioContext = class extends AudioContext {
 _A_WORKLET_THAT_CANNOT_BE_LOADED = """
 AudioWorklet.prototype.addModule = () => Promise.reject(new DOMException("no audio thread", "AbortError"));
 """
+_CONTEXTS_THAT_THE_SYSTEM_INTERRUPTS = """
+window.contexts = [];
+window.interrupted = false;
+window.AudioContext = class extends AudioContext {
+  constructor(wishes) {
+    super(wishes);
+    contexts.push(this);
+  }
+  get state() {
+    return interrupted ? "interrupted" : super.state;
+  }
+  resume() {
+    return interrupted ? Promise.reject(new DOMException("a call", "InvalidStateError")) : super.resume();
+  }
+};
+"""
 
 
 @pytest.fixture(scope="module")
@@ -252,6 +268,28 @@ async def test_sound_that_cannot_be_started_is_not_called_a_missing_connection(m
         await press(page, "call")
         await page.until(f"{NOTICE}.includes('sound could not be started')")
         assert not service.opened
+
+
+@on_loop
+async def test_sound_that_the_system_has_stopped_goes_on(microphone: Path) -> None:
+    async with serving() as (server, _), chromium(microphone=microphone) as page:
+        await page.open(server.address)
+        await page.evaluate(_CONTEXTS_THAT_THE_SYSTEM_INTERRUPTS)
+        await press(page, "call")
+        await page.until(LISTENING)
+        runs = "contexts.length === 2 && contexts.every((context) => context.state === 'running')"
+        assert await page.evaluate(runs)
+        suspend = "Promise.all(contexts.map((context) => context.suspend())).then(() => {})"
+        await page.evaluate(suspend)
+        await page.until(runs)
+        await page.evaluate("interrupted = true")
+        await page.evaluate(suspend)  # a telephone call: meanwhile nothing can be resumed
+        await page.evaluate("interrupted = false")
+        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # the page is back
+        await page.until(runs)
+        assert not await page.faults()
+        await press(page, "call")
+        await page.until("contexts.every((context) => context.state === 'closed')")
 
 
 @on_loop

@@ -1,5 +1,7 @@
 // The caller's microphone as frames of 16-bit PCM.
 
+import { keepRunning } from "./sound.js";
+
 export const WIRE_RATE = 24000;
 
 const WISHES = { channelCount: 1, echoCancellation: true, noiseSuppression: true, autoGainControl: true };
@@ -51,6 +53,7 @@ export class Microphone {
     this.node.port.onmessage = ({ data }) => onFrame(data.pcm, data.rms);
     source.connect(this.node);
     await this.context.resume();
+    keepRunning(this.context);
   }
 
   // Some browsers take a microphone only at the device's own rate.

@@ -1,6 +1,7 @@
 // The agent's voice: hands audio to the audio thread, and says what has been heard of it.
 
 import { WIRE_RATE } from "./microphone.js";
+import { keepRunning } from "./sound.js";
 
 export class Playback {
   // onProgress({item, heardMs, totalMs, bufferedMs, rms, peak}) is called about ten times a second while playing.
@@ -13,6 +14,7 @@ export class Playback {
       context.close();
       throw error;
     }
+    keepRunning(context);
     return new Playback(context, onProgress);
   }
 
