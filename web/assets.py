@@ -6,7 +6,7 @@ from pathlib import Path
 
 from websockets.http11 import Request, Response
 
-from web.routes import PageHandler, Routes, respond
+from web.routes import Admission, PageHandler, Routes, respond
 
 FOLDER = Path(__file__).with_name("pages")
 _TYPES = {
@@ -26,16 +26,19 @@ _HEADERS = {
 """Nothing from elsewhere, no inline script; the token in the page's address goes to nobody."""
 
 
-def mount(routes: Routes) -> None:
-    """Add `/` and every file beside it. Only these exact names exist, so no path leads out of the folder."""
+def mount(routes: Routes, admit: Admission) -> None:
+    """Add `/` and every file beside it, for those whom `admit` lets in.
+
+    Only these exact names exist, so no path leads out of the folder.
+    """
     for file in sorted(FOLDER.iterdir()):
         if file.suffix in _TYPES:
             path = "/" if file.name == "index.html" else f"/{file.name}"
-            routes.page(path, _page(file.read_bytes(), _TYPES[file.suffix]))
+            routes.page(path, _page(file.read_bytes(), _TYPES[file.suffix], admit))
 
 
-def _page(body: bytes, content_type: str) -> PageHandler:
-    async def handler(_: Request) -> Response:
-        return respond(body, content_type, headers=_HEADERS)
+def _page(body: bytes, content_type: str, admit: Admission) -> PageHandler:
+    async def handler(request: Request) -> Response:
+        return admit(request) or respond(body, content_type, headers=_HEADERS)
 
     return handler

@@ -55,12 +55,14 @@ class Gate:
     """Decides on one request.
 
     `token`: None lets in anyone who can reach the server. `open_to_all`: also from other machines.
-    `origins`: pages from elsewhere that may call, as `https://host[:port]`.
+    `origins`: pages from elsewhere that may call, as `https://host[:port]`. `address`: where others
+    find us, if anywhere.
     """
 
     token: str | None = None
     open_to_all: bool = False
     origins: Sequence[str] = field(default_factory=tuple)
+    address: str = ""
 
     def knows(self, request: Request) -> bool:
         """Whether the request carries the token, if one is set. Compared in constant time."""
@@ -88,3 +90,27 @@ class Gate:
         if page.scheme not in ("http", "https") or [page.netloc] != hosts:
             return False
         return self.token is not None or self.open_to_all or _is_loopback(page.hostname or "")
+
+    def trusts_host(self, request: Request) -> bool:
+        """Whether what is read here may be read under the name that the request calls us by.
+
+        A page of any name that is made to resolve to this machine reads what is served under its own (DNS
+        rebinding), and a browser tells no origin then. So without a token only loopback names are answered,
+        and the hosts of `origins` and `address`; `open_to_all` gives that up.
+        """
+        hosts = request.headers.get_all("Host")
+        if self.token is not None or self.open_to_all or "*" in self.origins or not hosts:
+            return True
+        if len(hosts) > 1:
+            return False
+        name = _host_name(f"//{hosts[0]}")
+        known = map(_host_name, (*self.origins, self.address))
+        return name is not None and (_is_loopback(name) or name in known)
+
+
+def _host_name(address: str) -> str | None:
+    """In small letters, without its port; None where there is none."""
+    try:
+        return urlsplit(address).hostname
+    except ValueError:  # half an IPv6 address
+        return None

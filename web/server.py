@@ -44,7 +44,7 @@ class Server:
         self.switchboard = Switchboard()
         self._settings = settings
         token = settings.auth_token.get_secret_value() if settings.auth_token else None
-        self.gate = Gate(token, settings.allow_unauthenticated, settings.allowed_origins)
+        self.gate = Gate(token, settings.allow_unauthenticated, settings.allowed_origins, settings.public_url)
         self.routes = Routes()
         self._metrics = metrics.Metrics(lambda: self.switchboard.running)
         self._tracing = Tracing.from_environment()
@@ -108,9 +108,13 @@ class Server:
     def _mount(self) -> Phones:
         realtime = RealtimeFrontEnd(self.switchboard, send_timeout=self._settings.send_timeout_seconds)
         self.routes.socket("/v1/realtime", realtime.handle, admit=self._admit_client, protocols=("realtime",))
-        metrics.mount(self.routes, self._metrics, self._admit_client)
+        metrics.mount(
+            self.routes,
+            self._metrics,
+            lambda request: self._admit_reader(request) or self._admit_client(request),
+        )
         health.mount(self.routes, self.switchboard)
-        assets.mount(self.routes)
+        assets.mount(self.routes, self._admit_reader)
         return mounting.mount(self.routes, self.switchboard, self._settings)
 
     def _admit_client(self, request: Request) -> Response | None:
@@ -122,6 +126,16 @@ class Server:
             headers = {"WWW-Authenticate": "Bearer"}
             return respond_text("a bearer token is needed", status=HTTPStatus.UNAUTHORIZED, headers=headers)
         return None
+
+    def _admit_reader(self, request: Request) -> Response | None:
+        if self.gate.trusts_host(request):
+            return None
+        host = " and ".join(request.headers.get_all("Host"))
+        message = (
+            f"without a token nothing is shown under the name {host}: set public_url = https://{host} "
+            "or add that to allowed_origins"
+        )
+        return respond_text(message, status=HTTPStatus.FORBIDDEN)
 
     async def _answer(self, connection: ServerConnection, request: Request) -> Response | None:
         assert isinstance(connection, PostConnection)

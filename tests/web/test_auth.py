@@ -83,3 +83,30 @@ def test_only_our_own_page_or_an_allowed_one_may_open_a_socket(
 ) -> None:
     headers = {"Host": host} | ({} if origin is None else {"Origin": origin})
     assert gate.trusts_origin(asking(**headers)) is trusted
+
+
+@pytest.mark.parametrize(
+    ("gate", "hosts", "trusted"),
+    [
+        (Gate(), ["127.0.0.1:8765"], True),
+        (Gate(), ["LocalHost:8765"], True),
+        (Gate(), ["[::1]"], True),
+        (Gate(), [], True),  # no browser
+        (Gate(), ["evil.example:8765"], False),
+        (Gate(), ["127.0.0.1.evil.example"], False),
+        (Gate(), ["localhost", "evil.example"], False),
+        (Gate(), [""], False),
+        (Gate(), ["[::1"], False),
+        (Gate(address="https://voice.example.com/behind"), ["voice.example.com"], True),
+        (Gate(address="https://voice.example.com"), ["evil.example"], False),
+        (Gate(origins=("https://agent.example",)), ["agent.example:8443"], True),
+        (Gate(origins=("*",)), ["any.example"], True),
+        (Gate(TOKEN), ["agent.example"], True),
+        (Gate(open_to_all=True), ["box.local:8765"], True),
+    ],
+)
+def test_without_a_token_only_our_own_names_are_answered(gate: Gate, hosts: list[str], trusted: bool) -> None:
+    headers = Headers()
+    for host in hosts:
+        headers["Host"] = host
+    assert gate.trusts_host(Request("/metrics", headers)) is trusted
