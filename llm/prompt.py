@@ -7,33 +7,13 @@ message's encoding is independent of its neighbours, which keeps prefixes stable
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Literal, NoReturn
 
-from jinja2 import nodes
-from jinja2.exceptions import TemplateError
-from jinja2.ext import Extension, LoopControlExtension
-from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-
+from llm.chat_template import ChatTemplate, PromptError, Role
 from llm.tokenizer import Tokenizer
 
-CHATML = (
-    "{% for message in messages %}"
-    "<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n"
-    "{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
-_PLACE = re.compile("\ue000(\\d+)\ue001")
-
-Role = Literal["system", "user", "assistant"]
-
-
-class PromptError(ValueError):
-    """Messages that make no prompt: none, an order the template refuses, too long for the context."""
+__all__ = ["Message", "Prompt", "PromptError", "PromptWriter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +33,6 @@ class Prompt:
     dropped_messages: int = 0
 
 
-class _Generation(Extension):
-    """`{% generation %}`, by which some templates mark what the model says. The text stays the same."""
-
-    tags = {"generation"}  # noqa: RUF012 (declared by jinja2)
-
-    def parse(self, parser: Parser) -> list[nodes.Node]:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
 class PromptWriter:
     """Renders the messages of a call for one model. Thread-safe."""
 
@@ -70,15 +40,7 @@ class PromptWriter:
         """Raises `PromptError` where the chat template cannot be read."""
         self._tokenizer = tokenizer
         self._context = context
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=[LoopControlExtension, _Generation]
-        )
-        environment.globals["raise_exception"] = _refuse
-        try:
-            self._template = environment.from_string(tokenizer.chat_template or CHATML)
-        except TemplateError as error:
-            raise PromptError(f"the model's chat template cannot be read: {error}") from error
-        self._pieces = lru_cache(maxsize=64)(self._render)
+        self._template = ChatTemplate(tokenizer)
 
     def prompt(self, messages: Sequence[Message]) -> Prompt:
         """The prompt for a reply, its header included. An eighth of the context is left for the reply.
@@ -94,16 +56,22 @@ class PromptWriter:
 
         The last word is held back: what follows may merge with it into other tokens.
         """
-        kept, dropped = self._fitting(messages)
+        roles = [m.role for m in messages]
+        # A template may refuse messages to which the caller's are still to come.
+        to_come = roles[-1:] not in ([], ["user"]) and not self._template.accepts(roles)
+        kept, dropped = self._fitting([*messages, Message("user", "")] if to_come else messages)
         if kept[-1].role != "user":
             return Prompt(self._ids(kept, header=False), dropped)
         words = kept[-1].text.rstrip().rpartition(" ")[0]
-        return Prompt(self._ids([*kept[:-1], Message("user", words)], header=False, open_end=True), dropped)
+        growing = [*kept[:-1], Message("user", words)]
+        return Prompt(self._ids(growing, header=False, until=len(kept) - to_come), dropped)
 
-    def _ids(self, messages: Sequence[Message], *, header: bool, open_end: bool = False) -> list[int]:
-        pieces = self._pieces(tuple(m.role for m in messages), header)
-        if open_end:
-            pieces = pieces[: max(i for i, piece in enumerate(pieces) if isinstance(piece, int)) + 1]
+    def _ids(self, messages: Sequence[Message], *, header: bool, until: int | None = None) -> list[int]:
+        """`until`: end behind the text of the first that many messages."""
+        pieces = self._template.pieces(tuple(m.role for m in messages), header)
+        if until is not None:
+            texts = (i for i, piece in enumerate(pieces) if isinstance(piece, int) and piece < until)
+            pieces = pieces[: max(texts, default=-1) + 1]
         ids: list[int] = []
         for piece in pieces:
             if isinstance(piece, str):
@@ -112,25 +80,6 @@ class PromptWriter:
                 message = messages[piece]
                 ids += self._tokenizer.encode(message.text) if message.ids is None else message.ids
         return ids
-
-    def _render(self, roles: tuple[Role, ...], header: bool) -> tuple[str | int, ...]:
-        """The template's text, with a message's index wherever its content goes."""
-        messages: list[dict[str, Any]] = [
-            {"role": role, "content": f"\ue000{i}\ue001"} for i, role in enumerate(roles)
-        ]
-        try:
-            text = self._template.render(
-                messages=messages,
-                add_generation_prompt=header,
-                bos_token=self._tokenizer.bos,
-                eos_token=self._tokenizer.eos,
-                tools=None,
-                enable_thinking=False,  # a caller would wait for thoughts, and hear them
-            )
-        except TemplateError as error:
-            raise PromptError(f"the model's chat template refuses these messages: {error}") from error
-        parts = _PLACE.split(text)
-        return tuple(int(part) if i % 2 else part for i, part in enumerate(parts) if part)
 
     def _fitting(self, messages: Sequence[Message]) -> tuple[Sequence[Message], int]:
         if not messages:
@@ -158,7 +107,3 @@ class PromptWriter:
                 f"leaves {limit} for a prompt: shorten the persona or raise the context"
             )
         return kept, start - fixed
-
-
-def _refuse(message: str) -> NoReturn:
-    raise TemplateError(message)

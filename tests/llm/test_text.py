@@ -91,10 +91,8 @@ def test_the_stable_part_begins_every_prompt_it_may_become(now: str, later: str)
 
 def test_a_template_that_refuses_is_told() -> None:
     refusing = byte_tokenizer()
-    refusing.chat_template = (
-        "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
-    )
-    with pytest.raises(PromptError, match="no system role"):
+    refusing.chat_template = "{{ raise_exception('for tools only') }}"
+    with pytest.raises(PromptError, match="for tools only"):
         PromptWriter(refusing, 1000).prompt([Message("system", "x")])
 
 
