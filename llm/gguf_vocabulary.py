@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gguf import GGUFReader
+from gguf import GGUFReader, ReaderField
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from tokenizers import decoders as token_decoders
 
@@ -31,14 +32,25 @@ def read_vocabulary(path: Path) -> Vocabulary:
         raise TokenizerError(
             f"{path.name} cannot be read as GGUF, it may be cut short: {error}. Fetch it again"
         ) from error
+    try:
+        return _vocabulary(fields, path.name)
+    except TokenizerError:
+        raise
+    except Exception as error:  # tokenizers raises plain ones
+        raise TokenizerError(
+            f"the vocabulary in {path.name} does not fit together, it may be damaged: {error!r}. "
+            "Fetch it again"
+        ) from error
 
+
+def _vocabulary(fields: Mapping[str, ReaderField], file: str) -> Vocabulary:
     def value(name: str, default: Any = None) -> Any:
         return fields[name].contents() if name in fields else default
 
     kind = value("tokenizer.ggml.model")
     if kind != "gpt2":
         raise TokenizerError(
-            f"{path.name} has a {kind!r} vocabulary; only byte-level BPE ('gpt2') is read from GGUF. "
+            f"{file} has a {kind!r} vocabulary; only byte-level BPE ('gpt2') is read from GGUF. "
             "Use the model's Hugging Face folder with its tokenizer.json instead"
         )
     pieces: list[str] = value("tokenizer.ggml.tokens")
@@ -48,7 +60,7 @@ def read_vocabulary(path: Path) -> Vocabulary:
     special = {piece: i for i, piece in enumerate(pieces) if types[i] in (_CONTROL, _USER_DEFINED)}
     merges = [tuple(pair.split(" ")) for pair in value("tokenizer.ggml.merges")]
     bpe = Tokenizer(models.BPE(vocab=vocab, merges=merges, fuse_unk=False, byte_fallback=False))
-    _cut_words(bpe, value("tokenizer.ggml.pre", "default"), path.name)
+    _cut_words(bpe, value("tokenizer.ggml.pre", "default"), file)
     bpe.decoder = token_decoders.ByteLevel()
     names = {i: piece for piece, i in special.items()}
     bos, eos, eot = (value(f"tokenizer.ggml.{role}_token_id") for role in ("bos", "eos", "eot"))

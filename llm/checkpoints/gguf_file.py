@@ -75,10 +75,13 @@ class _Reading:
 
     def _config(self) -> Config:
         def number(key: str, default: Any = None) -> Any:
-            return self._field(f"{self._architecture}.{key}", default)
+            value = self._field(f"{self._architecture}.{key}", default)
+            if not isinstance(value, int | float):
+                raise CheckpointError(f"{self._path.name}: {key} is {value!r}, where a number is due")
+            return value
 
         hidden, heads = int(number("embedding_length")), int(number("attention.head_count"))
-        head_size = int(number("attention.key_length", hidden // heads))
+        head_size = int(number("attention.key_length", hidden // heads if heads else 0))
         return Config(
             architecture=self._architecture,
             # Multi-token-prediction layers are counted as blocks, after the model's own.

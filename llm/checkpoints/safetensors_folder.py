@@ -20,7 +20,7 @@ from llm.checkpoints.description import (
     Vector,
     Weight,
 )
-from llm.checkpoints.rotary import inverse_frequencies
+from llm.checkpoints.rotary import inverse_frequencies, positive
 
 ARCHITECTURES = {
     "LlamaForCausalLM": "llama",
@@ -37,7 +37,7 @@ def read_safetensors(folder: Path) -> Checkpoint:
         values = json.loads((folder / "config.json").read_text())
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{folder} has no readable config.json ({error})") from error
-    config = decoder_config(values)
+    config = decoder_config(values, folder / "config.json")
     tensors = _Tensors(folder)
     embedding = tensors.matrix("model.embed_tokens.weight")
     tied = values.get("tie_word_embeddings", False) or "lm_head.weight" not in tensors
@@ -52,12 +52,22 @@ def read_safetensors(folder: Path) -> Checkpoint:
     )
 
 
-def decoder_config(values: dict[str, Any]) -> Config:
-    """What a config.json says.
+def decoder_config(values: Any, source: Path) -> Config:
+    """What a config.json says that was read from `source`, which errors name.
 
     Raises `UnsupportedCheckpoint` for other models, `CheckpointError` for one with gaps.
     """
-    architecture = (values.get("architectures") or ["?"])[0]
+    try:
+        return _config(values)
+    except CheckpointError as error:
+        raise type(error)(f"{source}: {error}") from error
+
+
+def _config(values: Any) -> Config:
+    if not isinstance(values, dict):
+        raise CheckpointError(f"a model's configuration is due, not {type(values).__name__}")
+    architectures = values.get("architectures") or ["?"]
+    architecture = str(architectures[0] if isinstance(architectures, list) else architectures)
     if architecture not in ARCHITECTURES:
         raise UnsupportedCheckpoint(f"{architecture} is not one of {', '.join(ARCHITECTURES)}")
     if values.get("use_sliding_window") or values.get("mlp_bias"):
@@ -65,25 +75,34 @@ def decoder_config(values: dict[str, Any]) -> Config:
     if values.get("hidden_act", "silu") != "silu":
         raise UnsupportedCheckpoint(f"activation {values['hidden_act']!r} is not supported")
     # transformers 5 writes theta and scaling as one `rope_parameters`; older releases as two keys.
-    rope = values.get("rope_parameters") or values.get("rope_scaling")
-    try:
-        head_size = values.get("head_dim") or values["hidden_size"] // values["num_attention_heads"]
-        theta = (rope or {}).get("rope_theta", values.get("rope_theta", 10_000.0))
-        return Config(
-            architecture=ARCHITECTURES[architecture],
-            layers=values["num_hidden_layers"],
-            hidden=values["hidden_size"],
-            feed_forward=values["intermediate_size"],
-            heads=values["num_attention_heads"],
-            key_value_heads=values.get("num_key_value_heads", values["num_attention_heads"]),
-            head_size=head_size,
-            vocabulary=values["vocab_size"],
-            context=values["max_position_embeddings"],
-            norm_epsilon=values["rms_norm_eps"],
-            inverse_frequencies=inverse_frequencies(head_size, theta, rope),
-        )
-    except KeyError as error:
-        raise CheckpointError(f"config.json has no {error}") from error
+    rope = values.get("rope_parameters") or values.get("rope_scaling") or {}
+    if not isinstance(rope, dict):
+        raise CheckpointError(f"its rotary scaling is {rope!r}, where an object is due")
+    hidden, heads = _count(values, "hidden_size"), _count(values, "num_attention_heads")
+    head_size = _count(values, "head_dim", hidden // heads)
+    return Config(
+        architecture=ARCHITECTURES[architecture],
+        layers=_count(values, "num_hidden_layers"),
+        hidden=hidden,
+        feed_forward=_count(values, "intermediate_size"),
+        heads=heads,
+        key_value_heads=_count(values, "num_key_value_heads", heads),
+        head_size=head_size,
+        vocabulary=_count(values, "vocab_size"),
+        context=_count(values, "max_position_embeddings"),
+        norm_epsilon=positive(values, "rms_norm_eps"),
+        inverse_frequencies=inverse_frequencies(
+            head_size, positive({"rope_theta": 10_000.0} | values | rope, "rope_theta"), rope
+        ),
+    )
+
+
+def _count(values: dict[str, Any], key: str, default: int | None = None) -> int:
+    """A size. null stands for the default, as in transformers."""
+    value = default if values.get(key) is None and default is not None else values.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise CheckpointError(f"{key} is {value!r}, where a whole number above 0 is due")
+    return value
 
 
 def _prediction(tensors: _Tensors, layers: int) -> PredictionLayer | None:

@@ -114,6 +114,6 @@ def _manifest(folder: Path) -> dict[str, Any]:
         if values["kind"] not in ("medusa", "eagle") or "base" not in values:
             raise ValueError(f"unknown kind {values['kind']!r}")
         values["base_fingerprint"]
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise HeadsError(f"{folder / MANIFEST} is damaged ({error}): train the heads again") from error
     return values

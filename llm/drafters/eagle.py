@@ -55,8 +55,11 @@ def save_eagle(layer: FeatureLayer, folder: Path) -> None:
 
 
 def _config(folder: Path) -> Config:
-    values = json.loads((folder / "config.json").read_text())
-    return decoder_config({"architectures": ["LlamaForCausalLM"], **values})
+    source = folder / "config.json"
+    values = json.loads(source.read_text())
+    if isinstance(values, dict):
+        values = {"architectures": ["LlamaForCausalLM"], **values}
+    return decoder_config(values, source)
 
 
 def _tensors(folder: Path) -> dict[str, torch.Tensor]:

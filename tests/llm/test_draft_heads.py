@@ -183,6 +183,9 @@ def test_an_eagle_head_is_stored_and_computed_as_published(tmp_path: Path) -> No
     torch.save(stored, tmp_path / "eagle" / "pytorch_model.bin")
     (tmp_path / "eagle" / "model.safetensors").unlink()
     assert isinstance(load_heads(tmp_path / "eagle", base), FeatureLayer)
+    (tmp_path / "eagle" / "config.json").write_text("[]")
+    with pytest.raises(HeadsError, match=r"no EAGLE head: .*config\.json"):
+        load_heads(tmp_path / "eagle", base)
 
 
 def test_stored_heads_draft_for_their_model_and_refuse_another(mimo: Path, tmp_path: Path) -> None:
@@ -207,6 +210,9 @@ def test_what_are_no_draft_heads_is_told(mimo: Path, tmp_path: Path) -> None:
         with pytest.raises(HeadsError, match=message):
             open_draft_heads(wanted, mimo, target)
     (tmp_path / "draft_heads.json").write_text('{"kind": "hydra"}')
+    with pytest.raises(HeadsError, match="damaged"):
+        load_heads(tmp_path, mimo)
+    (tmp_path / "draft_heads.json").write_text("[]")
     with pytest.raises(HeadsError, match="damaged"):
         load_heads(tmp_path, mimo)
 

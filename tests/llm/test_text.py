@@ -238,20 +238,37 @@ def test_a_template_writes_the_tokens_that_a_folder_names(tmp_path: Path) -> Non
     assert ids == [BEGIN, 97, 98, END]
 
 
-def test_a_template_writes_the_tokens_that_a_gguf_file_names(tmp_path: Path) -> None:
+def write_vocabulary(path: Path, merges: list[str], *, types: int = 259) -> Path:
+    """A GGUF file with nothing but bytes, </s>, <s> and "ab"; token types for the first `types` of them."""
     letters = [piece for piece, _ in sorted(TOKENIZER._bpe.get_vocab().items(), key=lambda item: item[1])]
-    writer = GGUFWriter(tmp_path / "tiny.gguf", "llama")
+    kinds = [TokenType.NORMAL] * 256 + [TokenType.CONTROL] * 2 + [TokenType.NORMAL]
+    writer = GGUFWriter(path, "llama")
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("llama-bpe")
     writer.add_token_list([*letters, "</s>", "<s>", "ab"])
-    writer.add_token_types([TokenType.NORMAL] * 256 + [TokenType.CONTROL] * 2 + [TokenType.NORMAL])
-    writer.add_token_merges(["a b"])
+    writer.add_token_types(kinds[:types])
+    writer.add_token_merges(merges)
     writer.add_eos_token_id(END)
     writer.add_bos_token_id(BEGIN)
     writer.add_chat_template(TEMPLATE)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.close()
+    return path
+
+
+def test_a_template_writes_the_tokens_that_a_gguf_file_names(tmp_path: Path) -> None:
+    write_vocabulary(tmp_path / "tiny.gguf", ["a b"])
     for _ in ("converted", "cached"):
         ids = PromptWriter(Tokenizer.load(tmp_path / "tiny.gguf"), 1000).prompt([Message("user", "b")]).ids
         assert ids == [BEGIN, 98, END]
+
+
+@pytest.mark.parametrize(("merges", "types"), [(["a c"], 259), (["a b c"], 259), (["ab"], 259), (["a b"], 9)])
+def test_a_gguf_vocabulary_that_does_not_fit_together_is_told(
+    tmp_path: Path, merges: list[str], types: int
+) -> None:
+    path = write_vocabulary(tmp_path / "odd.gguf", merges, types=types)
+    with pytest.raises(TokenizerError, match=r"odd\.gguf does not fit together"):
+        Tokenizer.load(path)
+    assert list(tmp_path.iterdir()) == [path]

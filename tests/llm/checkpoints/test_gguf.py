@@ -63,6 +63,20 @@ def test_other_models_and_missing_files_are_told_apart(tmp_path: Path) -> None:
         read_checkpoint(tmp_path / "text.gguf")
 
 
+@pytest.mark.parametrize(("key", "value"), [("embedding_length", "96"), ("attention.head_count_kv", [1, 1])])
+def test_a_field_that_is_no_number_is_told(tmp_path: Path, key: str, value: object) -> None:
+    """A model may have a number of heads for each layer, in a list: not one of this family."""
+    path = write_gguf(tmp_path / "odd.gguf", "Q8_0", changed={key: value})
+    with pytest.raises(CheckpointError, match=rf"odd\.gguf: {key} is .*, where a number is due"):
+        read_checkpoint(path)
+
+
+def test_a_model_without_heads_is_told(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "odd.gguf", "Q8_0", changed={"attention.head_count": 0})
+    with pytest.raises(CheckpointError, match="not positive"):
+        read_checkpoint(path)
+
+
 def test_fingerprint_names_content(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "a.gguf", "Q8_0")
     copy = tmp_path / "b.gguf"

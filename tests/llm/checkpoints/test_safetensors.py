@@ -7,6 +7,7 @@ import torch
 
 from llm.checkpoints import CheckpointError, UnsupportedCheckpoint, read_checkpoint
 from llm.targets.float_target import FloatTarget
+from llm.targets.transformers_target import load_transformers
 from tests.llm.checkpoints.tiny import hugging_face_model
 
 IDS = [3, 14, 15, 9, 26, 5, 35, 8, 9, 79, 32]
@@ -68,6 +69,46 @@ def test_damage_is_told(tmp_path: Path) -> None:
     config.write_text("{")
     with pytest.raises(CheckpointError, match=r"config\.json"):
         read_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hidden_size": None},
+        {"hidden_size": "64"},
+        {"vocab_size": [90]},
+        {"num_attention_heads": 0},
+        {"rms_norm_eps": "small"},
+        {"rope_parameters": "linear"},
+        {"rope_parameters": {"rope_theta": None}},
+        {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": None}},
+        {"architectures": [["Qwen2ForCausalLM"]]},
+    ],
+)
+def test_a_configuration_with_something_else_than_numbers_is_told(
+    tmp_path: Path, change: dict[str, object]
+) -> None:
+    hugging_face_model("qwen2").save_pretrained(tmp_path)
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | change))
+    with pytest.raises(CheckpointError, match=rf"{tmp_path.name}/config\.json: "):
+        read_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["[1]", "null", "3", '"Qwen2ForCausalLM"'])
+def test_a_configuration_that_is_no_object_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(CheckpointError, match=rf"{tmp_path.name}/config\.json: "):
+        read_checkpoint(tmp_path)
+    with pytest.raises(CheckpointError, match=tmp_path.name):
+        load_transformers(tmp_path, context=8, threads=1)
+
+
+def test_as_many_key_value_heads_as_heads_may_be_left_out(tmp_path: Path) -> None:
+    hugging_face_model("qwen2", num_key_value_heads=2).save_pretrained(tmp_path)
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"num_key_value_heads": None}))
+    assert read_checkpoint(tmp_path).config.key_value_heads == 2
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +58,12 @@ def write_gguf(
     layers: int = 2,
     seed: int = 0,
     prediction_layers: int = 0,
+    changed: Mapping[str, Any] | None = None,
 ) -> Path:
     """A random model with every matrix in one format, biases (Qwen2) or norms of heads (Qwen3) included.
 
-    And with multi-token-prediction layers, if any, after its own.
+    And with multi-token-prediction layers, if any, after its own. `changed`: fields of its architecture that
+    say something else than the tensors.
     """
     random = np.random.default_rng(seed)
     size = hidden // heads
@@ -74,6 +77,10 @@ def write_gguf(
     writer.add_head_count_kv(key_value_heads)
     writer.add_rope_freq_base(10_000.0)
     writer.add_layer_norm_rms_eps(1e-6)
+    for key, value in (changed or {}).items():
+        del writer.kv_data[0][f"{architecture}.{key}"]
+        adders = {str: writer.add_string, int: writer.add_uint32, list: writer.add_array}
+        adders[type(value)](f"{architecture}.{key}", value)
 
     def matrix(name: str, outputs: int, inputs: int) -> None:
         data = random_blocks(form, outputs, inputs, random)
