@@ -38,9 +38,16 @@ def load_language(
 def explain(
     settings: Settings, prompt: str, *, max_tokens: int = 80, temperature: float = 0.0, seed: int = 0
 ) -> Explanation:
-    """What the settings' agent answers to `prompt`, pass by pass. Raises ValueError for a server's model."""
+    """What the settings' agent answers to `prompt`, pass by pass.
+
+    Raises ValueError for a server's model, and for a prompt that was typed in another encoding than UTF-8.
+    """
     if is_remote(settings):
         raise ValueError("a server's model does not show its passes: choose an embedded one with --llm")
+    try:
+        prompt.encode()
+    except UnicodeEncodeError as error:  # Python takes such bytes of an argument as halves of characters
+        raise ValueError("the prompt is not in UTF-8: set the terminal's encoding to UTF-8") from error
     agent = choose_agent(settings.agent, settings.agents_dir)
     messages = [Message("system", agent.system_prompt()), Message("user", prompt)]
     sampling = Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed)

@@ -37,6 +37,12 @@ def test_a_servers_model_cannot_be_explained() -> None:
         explain(load({"llm": "http://127.0.0.1:9/v1"}), "Hello")
 
 
+def test_a_prompt_in_another_encoding_is_told_before_a_model_is_loaded(tmp_path: Path) -> None:
+    argument = "café".encode("latin-1").decode("utf-8", "surrogateescape")  # as sys.argv has it
+    with pytest.raises(ValueError, match="not in UTF-8"):
+        explain(load({"llm": str(tmp_path)}), argument)
+
+
 def test_an_agents_fixed_phrases_are_ready_before_the_first_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
