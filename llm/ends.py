@@ -10,13 +10,16 @@ from llm.detokenizer import Detokenizer
 class ReplyText:
     """The text of one reply, growing token by token and cut at the first stop string.
 
-    Text that may turn out to be the beginning of a stop string is held back, so what was handed out is never
-    taken back.
+    A stop string counts where it ends behind the text of the first `min_tokens` tokens, as in vLLM. Text that
+    may turn out to be the beginning of one is held back, so what was handed out is never taken back.
     """
 
-    def __init__(self, token_bytes: Callable[[int], bytes], stop: Sequence[str] = ()) -> None:
+    def __init__(
+        self, token_bytes: Callable[[int], bytes], stop: Sequence[str] = (), min_tokens: int = 0
+    ) -> None:
         self._detokenizer = Detokenizer(token_bytes)
         self._stop = tuple(stop)
+        self._min_tokens = min_tokens
         self._longest = max(map(len, self._stop), default=0)
         self._text = ""
         self._given = 0
@@ -32,9 +35,9 @@ class ReplyText:
     def push(self, token: int) -> str:
         """Take one committed token; returns the text that is now certain. Sets `stopped` at a stop string."""
         self._tokens += 1
-        searched = max(0, len(self._text) - self._longest + 1)
+        before = len(self._text)
         self._text += self._detokenizer.push(token)
-        cut = min((at for s in self._stop if (at := self._text.find(s, searched)) >= 0), default=-1)
+        cut = self._cut(before) if self._tokens > self._min_tokens else -1
         if cut >= 0:
             self.stopped = True
             self._text = self._text[:cut]
@@ -53,6 +56,11 @@ class ReplyText:
             if characters <= len(self._text):
                 return tokens, self._text[characters:]
         return 0, self._text
+
+    def _cut(self, before: int) -> int:
+        """Where the first of the stop strings begins that end behind the first `before` characters, or -1."""
+        found = (self._text.find(s, max(0, before - len(s) + 1)) for s in self._stop)
+        return min((at for at in found if at >= 0), default=-1)
 
     def _give(self, end: int) -> str:
         given = self._text[self._given : end]

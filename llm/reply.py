@@ -54,7 +54,8 @@ class Reply:
     ) -> None:
         self._generation = generation
         self._tokenizer = tokenizer
-        self._text = ReplyText(tokenizer.token_bytes, generation.state.processors.sampling.stop)
+        sampling = generation.state.processors.sampling
+        self._text = ReplyText(tokenizer.token_bytes, sampling.stop, sampling.min_tokens)
         self._sentences = sentences
         self._sentence_count = 0
         self._clock = clock

@@ -12,8 +12,9 @@ class Sampling:
 
     `temperature` 0 is greedy. `top_k` 0, `top_p` 1 and `min_p` 0 are off. `repetition_penalty` divides
     (or multiplies, where negative) the logits of every id in prompt and reply; `frequency_penalty` and
-    `presence_penalty` look at the reply alone. `bad_words` are never written. `min_tokens` holds back the
-    end of the reply, `max_tokens` ends it; `stop` strings end it and are not part of its text.
+    `presence_penalty` look at the reply alone. `bad_words` are never written. `stop` strings end the reply
+    and are not part of its text; `max_tokens` ends it. Among the first `min_tokens` tokens neither a stop
+    string nor an end token does.
 
     Raises `ValueError` for a value out of range, naming it.
     """

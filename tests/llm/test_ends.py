@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from llm.drafters.base import Draft
+from llm.ends import ReplyText
 from llm.engine import Round
 from llm.language_model import Conversation, Delta, Finished, LanguageModel, Message, Sampling, Sentence
 from llm.tokenizer import Tokenizer
@@ -99,10 +100,37 @@ def test_every_stop_string(draft: str) -> None:
             assert last.text == TEXT[: TEXT.index(stop)]
 
 
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_stop_strings_among_the_first_tokens_do_not_count(draft: str) -> None:
+    """At every least length, inside a block too. A stop string may begin among the first tokens."""
+    model = LanguageModel(writing(TEXT), TOKENIZER)
+    stop = ("e ", "12 P", "the")
+    for least in range(len(TEXT.encode()) + 1):
+        sampling = Sampling(max_tokens=200, min_tokens=least, stop=stop)
+        conversation = model.open()
+        events, last = answer(conversation, sampling, draft=DRAFTS[draft])
+        check(events, last, conversation)
+        # A token is a byte, so the tokens up to a stop string's end are its bytes.
+        ends = [
+            (len(TEXT[:i].encode()), i - len(s))
+            for i in range(len(TEXT))
+            for s in stop
+            if TEXT[:i].endswith(s)
+        ]
+        cut = next((at for tokens, at in ends if tokens > least), len(TEXT))
+        assert last.text == TEXT[:cut]
+        assert last.reason == ("stop" if cut < len(TEXT) else "eos")
+
+
+def test_a_shorter_stop_string_that_did_not_count_is_not_found_later() -> None:
+    text = ReplyText(lambda token: b"abcd"[token : token + 1], ("b", "cdef"), min_tokens=2)
+    assert [text.push(i) for i in (0, 1, 0, 3, 1)] == ["a", "b", "a", "d", ""]
+    assert text.stopped
+    assert text.text == "abad"
+
+
 def test_a_stop_string_inside_a_token_leaves_ids_that_decode_to_the_text() -> None:
     """A token may hold text before the stop string and after it."""
-    from llm.ends import ReplyText
-
     pieces = [b"Hi", b" there. STO", b"P it", b"!"]
     text = ReplyText(lambda token: pieces[token], ("STOP",))
     given = [text.push(i) for i in range(3)]
