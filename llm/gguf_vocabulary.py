@@ -10,7 +10,7 @@ from gguf import GGUFReader, ReaderField
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from tokenizers import decoders as token_decoders
 
-from llm.tokenizer import TokenizerError, Vocabulary, end_ids
+from llm.tokenizer import TokenizerError, Vocabulary, end_ids, written_ids
 
 _CONTROL, _USER_DEFINED, _UNUSED = 3, 4, 5  # gguf.TokenType
 
@@ -64,15 +64,12 @@ def _vocabulary(fields: Mapping[str, ReaderField], file: str) -> Vocabulary:
     bpe.decoder = token_decoders.ByteLevel()
     names = {i: piece for piece, i in special.items()}
     bos, eos, eot = (value(f"tokenizer.ggml.{role}_token_id") for role in ("bos", "eos", "eot"))
-    return Vocabulary(
-        bpe.to_str(),
-        special,
-        end_ids(special, {i for i in (eos, eot) if i is not None}),
-        len(pieces),
-        value("tokenizer.chat_template"),
-        names.get(bos, ""),
-        names.get(eos, ""),
-    )
+    ends = end_ids(special, {i for i in (eos, eot) if i is not None})
+    plain = {i for i in special.values() if types[i] == _USER_DEFINED}
+    template = value("tokenizer.chat_template")
+    begin, end = names.get(bos, ""), names.get(eos, "")
+    written = written_ids(special, plain, ends, begin)
+    return Vocabulary(bpe.to_str(), special, ends, len(pieces), template, begin, end, written)
 
 
 def _cut_words(bpe: Tokenizer, rule: str, file: str) -> None:

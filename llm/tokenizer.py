@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import tokenizers
 
-_LAYOUT = 2
+_LAYOUT = 3
 """Of what is cached: other numbers belong to other releases."""
 
 _END_NAMES = (
@@ -40,7 +40,7 @@ class Vocabulary:
     """What a tokenizer needs, as it is cached: `bpe` is the text of a tokenizer.json without added tokens.
 
     `bos` and `eos` are the special tokens that a chat template calls `bos_token` and `eos_token`, by name;
-    empty where there are none.
+    empty where there are none. `written`: those of the special ones that stand for their own spelling.
     """
 
     bpe: str
@@ -50,6 +50,7 @@ class Vocabulary:
     chat_template: str | None
     bos: str = ""
     eos: str = ""
+    written: tuple[int, ...] = ()
 
     def save(self, path: Path) -> None:
         """Write it whole or not at all, also where another process does the same."""
@@ -61,7 +62,7 @@ class Vocabulary:
     @classmethod
     def load(cls, path: Path) -> Self:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        return cls(**{**stored, "ends": tuple(stored["ends"])})
+        return cls(**{**stored, "ends": tuple(stored["ends"]), "written": tuple(stored["written"])})
 
 
 class Tokenizer:
@@ -70,7 +71,9 @@ class Tokenizer:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._bpe = tokenizers.Tokenizer.from_str(vocabulary.bpe)
         self._special = vocabulary.special
-        self._special_ids = frozenset(vocabulary.special.values())
+        self._spelled = {
+            token: name if token in vocabulary.written else "" for name, token in vocabulary.special.items()
+        }
         names = sorted(vocabulary.special, key=len, reverse=True)
         self._markup = re.compile("|".join(map(re.escape, names))) if names else None
         self._byte_level = isinstance(self._bpe.decoder, tokenizers.decoders.ByteLevel)
@@ -126,13 +129,14 @@ class Tokenizer:
         return (*ids, *self.encode(text[rest:]))
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids. Special and unknown ids have none; bytes that are not UTF-8 become U+FFFD."""
+        """The text of ids; none for those that stand for no bytes. Bytes that are not UTF-8 become U+FFFD."""
         return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")
 
     def _token_bytes(self, token: int) -> bytes:
-        """The bytes a token stands for; none for special ids and ids outside the vocabulary."""
-        if token in self._special_ids:
-            return b""
+        """The bytes a token stands for; none for ids outside the vocabulary and for special ids, but for
+        those that are text."""
+        if token in self._spelled:
+            return self._spelled[token].replace("\u2581", " ").encode()
         piece = self._bpe.id_to_token(token)
         if piece is None:
             return b""
@@ -178,7 +182,9 @@ def _from_folder(folder: Path) -> Vocabulary:
     if not source.exists():
         raise TokenizerError(f"{folder} has no tokenizer.json; save the model's fast tokenizer there")
     bpe = json.loads(source.read_text(encoding="utf-8"))
-    special = {token["content"]: int(token["id"]) for token in bpe.get("added_tokens", ())}
+    added = bpe.get("added_tokens", ())
+    special = {token["content"]: int(token["id"]) for token in added}
+    plain = {int(token["id"]) for token in added if token.get("special", True) is False}
     bpe["added_tokens"] = []
     bpe["post_processor"] = None
     config = _json(folder / "tokenizer_config.json")
@@ -193,7 +199,9 @@ def _from_folder(folder: Path) -> Vocabulary:
     vocab = bpe["model"]["vocab"]
     ids = vocab.values() if isinstance(vocab, dict) else range(len(vocab))  # unigram's is a list
     size = 1 + max([*special.values(), *ids])
-    return Vocabulary(json.dumps(bpe), special, ends, size, template, bos, eos)
+    return Vocabulary(
+        json.dumps(bpe), special, ends, size, template, bos, eos, written_ids(special, plain, ends, bos)
+    )
 
 
 def _named(token: Any, special: dict[str, int]) -> str:
@@ -217,3 +225,10 @@ def _json(path: Path) -> dict[str, Any]:
 def end_ids(special: dict[str, int], declared: set[int]) -> tuple[int, ...]:
     """The ids that end a reply: those declared and every well-known one that the vocabulary has."""
     return tuple(sorted(declared | {special[name] for name in _END_NAMES if name in special}))
+
+
+def written_ids(special: dict[str, int], plain: set[int], ends: tuple[int, ...], bos: str) -> tuple[int, ...]:
+    """Those of the added tokens that are text in a reply: of the ones declared not special (`plain`), such as
+    Gemma's runs of line breaks, all but Qwen's `<|file_sep|>` and its like, which nobody means to say."""
+    markup = {token for name, token in special.items() if name == bos or re.fullmatch(r"<\|.*\|>", name)}
+    return tuple(sorted(plain - markup - set(ends)))

@@ -225,6 +225,22 @@ def test_a_folder_is_read_with_its_special_tokens_apart(tmp_path: Path) -> None:
     assert tokenizer.token_bytes(10_000) == b""
 
 
+def test_added_tokens_that_are_not_special_are_text(tmp_path: Path) -> None:
+    """As in transformers; Gemma has its runs of line breaks and of spaces among them."""
+    source = json.loads(TOKENIZER._bpe.to_str())
+    names = {"<bos>": False, "<eos>": False, "<pad>": True, "\n\n": False, "<|file_sep|>": False, "é▁": False}
+    source["added_tokens"] = [
+        {"id": 256 + i, "content": name, "special": special}
+        for i, (name, special) in enumerate(names.items())
+    ]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(source))
+    (tmp_path / "tokenizer_config.json").write_text('{"bos_token": "<bos>", "eos_token": "<eos>"}')
+    tokenizer = Tokenizer.load(tmp_path)
+    assert tokenizer.decode([256, 97, 258, 259, 98, 260, 261, 257]) == "a\n\nbé "
+    assert 259 not in tokenizer.encode("a\n\nb"), "a caller's words stay ordinary characters"
+    assert tokenizer.encode_markup("a\n\nb") == (97, 259, 98)
+
+
 TEMPLATE = "{{ bos_token }}{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}"
 
 
@@ -238,14 +254,17 @@ def test_a_template_writes_the_tokens_that_a_folder_names(tmp_path: Path) -> Non
     assert ids == [BEGIN, 97, 98, END]
 
 
-def write_vocabulary(path: Path, merges: list[str], *, types: int = 259) -> Path:
-    """A GGUF file with nothing but bytes, </s>, <s> and "ab"; token types for the first `types` of them."""
+def write_vocabulary(path: Path, merges: list[str], *, types: int = 260) -> Path:
+    """A GGUF file with nothing but bytes, </s>, <s>, "ab" and a run of line breaks, which is defined apart.
+
+    Token types for the first `types` of them.
+    """
     letters = [piece for piece, _ in sorted(TOKENIZER._bpe.get_vocab().items(), key=lambda item: item[1])]
-    kinds = [TokenType.NORMAL] * 256 + [TokenType.CONTROL] * 2 + [TokenType.NORMAL]
+    kinds = [TokenType.NORMAL] * 256 + [TokenType.CONTROL] * 2 + [TokenType.NORMAL, TokenType.USER_DEFINED]
     writer = GGUFWriter(path, "llama")
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("llama-bpe")
-    writer.add_token_list([*letters, "</s>", "<s>", "ab"])
+    writer.add_token_list([*letters, "</s>", "<s>", "ab", "\n\n"])
     writer.add_token_types(kinds[:types])
     writer.add_token_merges(merges)
     writer.add_eos_token_id(END)
@@ -260,11 +279,13 @@ def write_vocabulary(path: Path, merges: list[str], *, types: int = 259) -> Path
 def test_a_template_writes_the_tokens_that_a_gguf_file_names(tmp_path: Path) -> None:
     write_vocabulary(tmp_path / "tiny.gguf", ["a b"])
     for _ in ("converted", "cached"):
-        ids = PromptWriter(Tokenizer.load(tmp_path / "tiny.gguf"), 1000).prompt([Message("user", "b")]).ids
+        tokenizer = Tokenizer.load(tmp_path / "tiny.gguf")
+        ids = PromptWriter(tokenizer, 1000).prompt([Message("user", "b")]).ids
         assert ids == [BEGIN, 98, END]
+        assert tokenizer.decode([BEGIN, 258, 259, 97, END]) == "ab\n\na"
 
 
-@pytest.mark.parametrize(("merges", "types"), [(["a c"], 259), (["a b c"], 259), (["ab"], 259), (["a b"], 9)])
+@pytest.mark.parametrize(("merges", "types"), [(["a c"], 260), (["a b c"], 260), (["ab"], 260), (["a b"], 9)])
 def test_a_gguf_vocabulary_that_does_not_fit_together_is_told(
     tmp_path: Path, merges: list[str], types: int
 ) -> None:
