@@ -82,7 +82,7 @@ class Conversation:
         )
         generation = Generation(
             self._cache,
-            self._state(prompt.ids, sampling, tuple(draft), messages),
+            self._state(prompt.ids, sampling, tuple(draft), messages, cancelled),
             self._gate,
             self._model.verifier,
             stats,
@@ -111,14 +111,19 @@ class Conversation:
             drafter.close()
 
     def _state(
-        self, ids: list[int], sampling: Sampling, previous: Sequence[int], messages: Sequence[Message]
+        self,
+        ids: list[int],
+        sampling: Sampling,
+        previous: Sequence[int],
+        messages: Sequence[Message],
+        cancelled: Callable[[], bool],
     ) -> ReplyState:
         model = self._model
         bad_words = model.word_ids(sampling.bad_words)
         processors = Processors(sampling, len(ids), model.tokenizer.ends, bad_words)
         noise = SeededNoise(sampling.seed, turn=len(messages))
         purpose = model.verifier.draft_purpose
-        return ReplyState(ids, len(ids), processors, noise, purpose, previous, messages[-1].text)
+        return ReplyState(ids, len(ids), processors, noise, purpose, previous, messages[-1].text, cancelled)
 
     def _tell_dropped(self, messages: int) -> None:
         if messages > self._dropped:

@@ -75,6 +75,9 @@ class Generation:
                     return
                 # Draft. A pass commits one token more than it accepts, so the last one needs no draft.
                 draft = self.proposer.draft(self.state, self.room - self.state.position - 1)
+                if self.cancelled():  # a draft model may have read a whole prompt meanwhile
+                    self.ended = "cancelled"
+                    return
                 # Verify: what the cache has not read yet and the draft go through the target in one pass.
                 before = len(ids)
                 block = [*ids[len(self.cache) :], *draft.ids]

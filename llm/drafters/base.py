@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -49,6 +49,8 @@ class ReplyState:
     """The reply of an earlier revision of this turn, as a guess at the whole reply."""
     asked: str = ""
     """What the reply answers: the text of the last message."""
+    cancelled: Callable[[], bool] = field(default=lambda: False)
+    """Whether nobody wants the reply any more: what takes a while asks now and then, and stops."""
 
     @property
     def position(self) -> int:

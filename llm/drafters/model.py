@@ -69,9 +69,9 @@ class ModelDrafter(FreeDrafter):
         if not drawn.over:
             # A prompt that it has not read, in pieces: other calls want their passes in between.
             alone = (len(unread) - 1) // PREFILL_CHUNK * PREFILL_CHUNK
-            self._cache.read(unread[:alone], lambda: False)
+            self._cache.read(unread[:alone], state.cancelled)
             unread = unread[alone:]
-        while not drawn.over:
+        while not drawn.over and not state.cancelled():
             unread = [drawn.add(self._cache.score(unread, 1)[0])]
         return drawn.draft(self.name)
 

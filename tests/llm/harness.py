@@ -60,7 +60,12 @@ def generation(
     margin = 0.0 if target.exact_rows else target.margin
     processors = Processors(sampling, len(prompt), ends, bad_words)
     state = ReplyState(
-        list(prompt), len(prompt), processors, noise or SeededNoise(sampling.seed), verifier.draft_purpose
+        list(prompt),
+        len(prompt),
+        processors,
+        noise or SeededNoise(sampling.seed),
+        verifier.draft_purpose,
+        cancelled=cancelled,
     )
     return kind(
         CallCache(target.open(), Turnstile()),

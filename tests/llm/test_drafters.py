@@ -254,6 +254,30 @@ def test_a_draft_model_lets_other_calls_pass_while_it_reads_a_prompt() -> None:
     assert [width for width, _ in target.caches[0].blocks] == [PREFILL_CHUNK] * 3 + [2]
 
 
+def test_a_draft_model_stops_reading_a_prompt_when_the_reply_is_cancelled() -> None:
+    """No pass of the target follows, and the next reply finds what was read."""
+    small, large = ToyTarget(ROWS, VOCABULARY), ToyTarget(ROWS, VOCABULARY)
+    drafter = ModelDrafter(DraftModel(small, 1e-3), Turnstile())
+    prompt = [1] * (3 * PREFILL_CHUNK + 2)
+    for wanted in (2, 1000):
+        made = generation(
+            ROWS,
+            VOCABULARY,
+            prompt,
+            Sampling(max_tokens=4),
+            drafter.propose,
+            cancelled=lambda: len(small.caches[0].blocks) >= wanted,  # noqa: B023 (called at once)
+            target=large,
+        )
+        tokens = list(made)
+        read = [width for width, _ in small.caches[0].blocks]
+        if wanted == 2:
+            assert read == [PREFILL_CHUNK] * 2
+            assert (tokens, made.ended, large.passes) == ([], "cancelled", 0)
+    assert read[:4] == [PREFILL_CHUNK] * 3 + [2]
+    assert len(tokens) == 4
+
+
 def test_a_draft_models_noise_is_the_targets_under_coupling_alone() -> None:
     assert (Coupled().draft_purpose, Rejection().draft_purpose) == (Purpose.CHOICE, Purpose.DRAFT)
 
