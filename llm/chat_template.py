@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from functools import lru_cache
 from typing import Literal, NoReturn, Self
 
@@ -101,8 +102,9 @@ class _Generation(Extension):
 class ChatTemplate:
     """The template of one model. Thread-safe."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        """Raises `PromptError` where the template cannot be read."""
+    def __init__(self, tokenizer: Tokenizer, now: Callable[[], datetime] = datetime.now) -> None:
+        """`now`: local time, for one that tells the date. Raises `PromptError` where it cannot be read."""
+        self._now = now
         self._bos, self._eos = tokenizer.bos, tokenizer.eos
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=[LoopControlExtension, _Generation]
@@ -112,8 +114,10 @@ class ChatTemplate:
             self._template = environment.from_string(tokenizer.chat_template or CHATML)
         except TemplateError as error:
             raise PromptError(f"the model's chat template cannot be read: {error}") from error
+        if not self.accepts(("user",)):  # it may not do without the date, for which transformers has this
+            environment.globals["strftime_now"] = lambda form: self._now().strftime(form)
         self.shape = Shape.of(self.accepts)
-        self.pieces = lru_cache(maxsize=64)(self._pieces)
+        self._pieces_on = lru_cache(maxsize=64)(self._render_pieces)
 
     def accepts(self, roles: Sequence[Role]) -> bool:
         """Whether messages of these roles are rendered as they are."""
@@ -123,11 +127,15 @@ class ChatTemplate:
             return False
         return True
 
-    def _pieces(self, roles: tuple[Role, ...], header: bool) -> tuple[str | int, ...]:
+    def pieces(self, roles: tuple[Role, ...], header: bool) -> tuple[str | int, ...]:
         """The text for messages of these roles, with a message's index wherever its content goes.
 
         `header`: with the beginning of a reply. Raises `PromptError`.
         """
+        return self._pieces_on(self._now().date(), roles, header)
+
+    def _render_pieces(self, day: date, roles: tuple[Role, ...], header: bool) -> tuple[str | int, ...]:
+        """Once for each day: the template may tell the date."""
         messages = _places(roles)
         try:
             text = self._render(messages, header)

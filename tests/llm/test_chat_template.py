@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import pytest
 
@@ -203,6 +204,19 @@ def test_the_oldest_turns_still_go_at_a_turn_boundary(template: str) -> None:
     dropped = [writer.prompt(call[: 2 + 2 * turn + 1]).dropped_messages for turn in range(40)]
     assert dropped == sorted(dropped)
     assert len(set(dropped)) <= 10, "the cut stays for several turns"
+
+
+def test_a_template_may_tell_the_date() -> None:
+    """As SmolLM3's and Mistral Small's do; transformers gives them the function."""
+    tokenizer = byte_tokenizer()
+    tokenizer.chat_template = "{{ strftime_now('%d %B %Y') }}: {{ messages[0].content }}"
+    days = [datetime(2026, 5, 1, 12), datetime(2026, 5, 2, 9)]
+    chat = ChatTemplate(tokenizer, lambda: days[0])
+    assert chat.pieces(("user",), True) == ("01 May 2026: ", 0)
+    days.pop(0)
+    assert chat.pieces(("user",), True) == ("02 May 2026: ", 0)
+    tokenizer.chat_template = "{{ 'no date' if strftime_now is not defined }}: {{ messages[0].content }}"
+    assert ChatTemplate(tokenizer).pieces(("user",), True) == ("no date: ", 0), "one that can do without"
 
 
 def test_a_template_that_stumbles_is_told() -> None:
