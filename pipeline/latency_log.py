@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,7 @@ class LatencyLog:
         self.dropped = 0
         self._store_transcripts = store_transcripts
         self._mask_callers = mask_callers
-        self._queue: queue.Queue[dict[str, Any] | threading.Event] = queue.Queue(capacity)
+        self._queue: queue.Queue[dict[str, Any] | threading.Event | None] = queue.Queue(capacity)
         self._closed = False
         with _opened(path) as connection:
             _migrate(connection, path)
@@ -114,7 +114,9 @@ class LatencyLog:
         """Write what is queued and end the writer."""
         if not self._closed:
             self._closed = True
-            self.flush(timeout=2 * BUSY_SECONDS)
+            with suppress(queue.Full):
+                self._queue.put(None, timeout=2 * BUSY_SECONDS)
+                self._writer.join(2 * BUSY_SECONDS)
 
     def recent(self, last: int | None = None) -> list[dict[str, Any]]:
         """The last turns (None: all), newest first, as records: what is absent in the row is absent here."""
@@ -125,7 +127,8 @@ class LatencyLog:
         return percentiles(self.path, last)
 
     def _write(self) -> None:
-        """The writer thread: everything that is queued becomes one transaction."""
+        """The writer thread: everything that is queued becomes one transaction. None in the queue ends it,
+        and nothing else: whoever closes the log waits for that to be read."""
         while True:
             items = [self._queue.get()]
             while not self._queue.empty():
@@ -134,7 +137,7 @@ class LatencyLog:
             for item in items:
                 if isinstance(item, threading.Event):
                     item.set()
-            if self._closed and self._queue.empty():
+            if None in items:
                 return
 
     def _insert(self, rows: list[dict[str, Any]]) -> None:

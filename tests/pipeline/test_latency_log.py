@@ -96,6 +96,35 @@ def test_transcripts_are_not_stored_on_demand(path: Path) -> None:
     assert back["passes"] == 4
 
 
+def test_the_writer_stays_until_it_has_been_told_to_end(log: LatencyLog, monkeypatch: Any) -> None:
+    """It ends a round between the moment at which the log is closed and the one at which it is told."""
+    writing, may_write, waits = threading.Event(), threading.Event(), threading.Event()
+    get, put = log._queue.get, log._queue.put
+
+    def insert(rows: list[dict[str, Any]]) -> None:
+        writing.set()
+        assert may_write.wait(10)
+
+    def next_item() -> Any:
+        waits.set()
+        return get()
+
+    def tell(item: Any, timeout: float | None = None) -> None:
+        may_write.set()
+        while log._writer.is_alive() and not waits.wait(0.001):
+            pass
+        put(item, timeout=timeout)
+
+    monkeypatch.setattr(log, "_insert", insert)
+    log.append(turn())
+    assert writing.wait(10)
+    monkeypatch.setattr(log._queue, "get", next_item)
+    monkeypatch.setattr(log._queue, "put", tell)
+    log.close()
+    assert log._queue.empty(), "nobody is left who takes it"
+    assert not log._writer.is_alive()
+
+
 def test_percentiles_of_the_last_turns(log: LatencyLog, path: Path) -> None:
     for number in range(1, 102):
         log.append(turn(number))
