@@ -153,9 +153,9 @@ class Mouth:
             self._playout.report_played(played_ms / 1000)
             track = self._answer.reply.track
             played = min(played_ms / 1000, self._playout.sent_seconds)  # a peer may round up
-            own_seconds = played - track.filler_samples / track.rate
-            if own_seconds > 0:  # a hold phrase before it is not the answer
-                heard = asyncio.get_running_loop().time() - own_seconds
+            filler_seconds = track.filler_samples / track.rate
+            if played > filler_seconds:  # a hold phrase before it is not the answer
+                heard = self._playout.played_at(filler_seconds, played=played)
                 # Asterisk counts a frame as played when it begins to play it.
                 heard = max(heard, self._answer.timeline.at("audio_sent") or heard)
                 self._answer.timeline.mark("audio_heard", heard)

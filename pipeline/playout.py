@@ -51,6 +51,7 @@ class Playout:
         self._running.set()
         self._stopped = False
         self._reported: tuple[float, float] | None = None  # (loop time, seconds) of the peer's last report
+        self._stops: list[tuple[float, float]] = []  # (position, seconds): playing stood still
 
     @property
     def started(self) -> bool:
@@ -85,6 +86,14 @@ class Playout:
     def report_played(self, seconds: float) -> None:
         """The peer says how much of the reply it has played."""
         self._reported = (self._now(), min(seconds, self.sent_seconds))
+
+    def played_at(self, seconds: float, *, played: float) -> float:
+        """Loop time at which the peer, now `played` seconds into the reply, was `seconds` into it.
+
+        Pauses in between and times at which it ran dry are no playing.
+        """
+        now = self._now() if self._paused_at is None else self._paused_at
+        return now - (played - seconds) - sum(stood for at, stood in self._stops if at > seconds)
 
     async def run(self) -> None:
         """Send until the track is over and, by the clock, played; returns early after `stop`."""
@@ -121,6 +130,7 @@ class Playout:
         now = self._now()
         if self._clock_start is not None:
             played = self.played_seconds()
+            self._stops.append((played, now - self._paused_at))
             if rewind:
                 self._cursor = round(played * self.track.rate)
             self._clock_start = now - played
@@ -166,6 +176,7 @@ class Playout:
         if self._clock_start is None:
             self._clock_start = now
         elif now - self._clock_start > self.sent_seconds + 1e-9:
+            self._stops.append((self.sent_seconds, now - self._clock_start - self.sent_seconds))
             self._clock_start = now - self.sent_seconds
             self.underruns += 1
 

@@ -332,6 +332,18 @@ def test_a_hold_phrase_is_not_the_answer_that_was_heard() -> None:
     assert marks["audio_heard"] == pytest.approx(marks["audio_sent"], abs=1)
 
 
+def test_a_pause_before_the_first_report_does_not_make_the_answer_heard_late() -> None:
+    silent = interrupted([(" Mm-hm.", 3.5)], (3.2, 3.6))
+    run(silent.play())
+    began, paused = silent.peer.times(ReplyAudio)[0], silent.peer.times(PausePlayback)[0]
+    resumed = silent.peer.times(ResumePlayback)[0]
+    played_ms = (paused - began + 0.2) * 1000
+    telling = interrupted([(" Mm-hm.", 3.5)], (3.2, 3.6), actions=[(resumed + 0.2, report(played_ms))])
+    run(telling.play())
+    marks = telling.records[0].marks
+    assert marks["audio_heard"] == pytest.approx(marks["audio_sent"], abs=1)
+
+
 @pytest.mark.parametrize("stage", ["asr", "llm", "tts"])
 def test_a_failing_stage_is_named_and_never_silence(stage: str) -> None:
     scene = question(seconds=12.0)

@@ -155,6 +155,39 @@ def test_reports_of_the_peer_replace_the_estimate() -> None:
     assert heard == [pytest.approx(0.3)]
 
 
+@pytest.mark.parametrize("rewind", [True, False])
+def test_when_something_was_played_is_told_without_the_pauses_since(rewind: bool) -> None:
+    began: list[float] = []
+
+    def during(playout: Playout) -> list[tuple[float, Callable[[], None]]]:
+        def ask(seconds: float, played: float) -> Callable[[], None]:
+            return lambda: began.append(playout.played_at(seconds, played=played))
+
+        return [
+            (0.3, playout.pause),
+            (0.5, ask(0.0, 0.3)),
+            (1.3, lambda: playout.resume(rewind=rewind)),
+            (1.5, ask(0.0, 0.5)),
+            (1.5, ask(0.4, 0.5)),
+        ]
+
+    playing(track_of("one two three four"), during)
+    assert began == [pytest.approx(0.0), pytest.approx(0.0), pytest.approx(1.4)]
+
+
+def test_when_something_was_played_is_told_without_the_time_at_which_there_was_nothing_to_play() -> None:
+    track = track_of("one two", complete=False)
+    began: list[float] = []
+
+    def go_on() -> None:
+        track.begin_sentence("three four")
+        track.append(VoiceChunk(np.ones(RATE, np.float32)))
+        track.finish()
+
+    playing(track, lambda p: [(2.0, go_on), (2.1, lambda: began.append(p.played_at(0.0, played=0.6)))])
+    assert began == [pytest.approx(0.0)]
+
+
 def test_a_report_beyond_what_was_sent_is_not_believed() -> None:
     heard: list[float] = []
     playing(
