@@ -67,12 +67,12 @@ class CoquiVoice:
 
     def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
         """See `Voice.synthesise`. Word timings are estimates, since the networks give none; words in other
-        scripts are left out and logged."""
+        scripts are left out and counted in the log."""
         spoken = speakable(text, pronunciations=self._pronunciations, language=self._language)
         if not spoken.spans:
             return iter(())
         if unsaid := in_other_scripts(spoken.text):
-            log.info("%s has no sounds for %d words: %.100s", self.name, len(unsaid), " ".join(unsaid))
+            log.info("%s has no sounds for %d words", self.name, len(unsaid))
         parts = list(parts_of(in_latin(spoken.text), self.model.longest_text))
         pieces = (
             Piece(self._chunks(part), gap_after(part if index + 1 < len(parts) else text))

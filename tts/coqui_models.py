@@ -6,6 +6,7 @@ Everything that touches the package `coqui-tts` (imported as TTS) and torch is h
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,9 @@ XTTS_LONGEST_TEXT, VITS_LONGEST_TEXT = 180, 400
 XTTS_TOKENS_A_CHUNK = 20
 """Audio tokens of 46 ms between two chunks; all audio so far is decoded again for each."""
 WEIGHTS = ("model.pth", "model_file.pth", "best_model.pth")
+
+for _name in ("TTS.tts.utils.text.tokenizer", "TTS.tts.layers.xtts.tokenizer"):
+    logging.getLogger(_name).setLevel(logging.ERROR)  # they warn with the text that is being said
 
 
 class CoquiError(ValueError):

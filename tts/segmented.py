@@ -69,7 +69,7 @@ class SegmentedVoice:
             pass
 
     def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
-        """See `Voice.synthesise`. Words that the voice has no sounds for are left out and logged."""
+        """See `Voice.synthesise`. Words that the voice has no sounds for are left out and counted."""
         spoken = speakable(text, pronunciations=self._pronunciations, language=self._language)
         segments = self.phonemes.segments(in_latin(spoken.text))
         self._log_unsaid(spoken, segments)
@@ -98,4 +98,4 @@ class SegmentedVoice:
             if said.isdisjoint(range(span.start, span.end))
         ]
         if unsaid:
-            log.info("%s has no sounds for %d words: %.100s", self.name, len(unsaid), " ".join(unsaid))
+            log.info("%s has no sounds for %d words", self.name, len(unsaid))
