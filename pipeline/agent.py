@@ -5,11 +5,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from llm.sentences import SentencePolicy
+from pipeline.turn_policy import TurnPolicy
 
 SHIPPED = Path(__file__).with_name("agents")
 
@@ -85,6 +86,23 @@ class Patience(_Part):
     min_silence_ms: float | None = Field(default=None, ge=60)
     max_silence_ms: float | None = Field(default=None, ge=200)
     max_turn_seconds: float = Field(default=180.0, ge=5)
+
+    @property
+    def policy(self) -> TurnPolicy:
+        """The same for the decision, with its defaults for what is not set."""
+        given = {name: getattr(self, name) for name in ("soft_end_ms", "min_silence_ms", "max_silence_ms")}
+        return TurnPolicy(**{name: ms for name, ms in given.items() if ms is not None})
+
+    @model_validator(mode="after")
+    def _bounds_can_be_kept(self) -> Self:
+        policy = self.policy
+        for name in ("soft_end_ms", "min_silence_ms"):
+            ms = getattr(policy, name)
+            if ms > policy.max_silence_ms:
+                raise ValueError(
+                    f"{name} = {ms:g} is above max_silence_ms = {policy.max_silence_ms:g}: set both to fit"
+                )
+        return self
 
 
 class Agent(_Part):

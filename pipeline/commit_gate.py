@@ -17,7 +17,7 @@ from pipeline.interruption import words
 from pipeline.mouth import Answer
 from pipeline.reply import StageFailed
 from pipeline.turn import Attempt, Turn
-from pipeline.turn_policy import TurnPolicy, required_silence_ms
+from pipeline.turn_policy import required_silence_ms
 
 if TYPE_CHECKING:
     from pipeline.call import Call
@@ -44,12 +44,7 @@ class CommitGate:
         self._call = call
         self._listener = listener
         self._drafting = drafting
-        patience, defaults = call.agent.patience, TurnPolicy()
-        self._policy = TurnPolicy(
-            soft_end_ms=patience.soft_end_ms,
-            min_silence_ms=patience.min_silence_ms or defaults.min_silence_ms,
-            max_silence_ms=patience.max_silence_ms or defaults.max_silence_ms,
-        )
+        self._policy = call.agent.patience.policy
 
     def quiet(self, turn: Turn, silence_ms: float) -> None:
         """The caller has been quiet for so long."""

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from llm.sentences import SentencePolicy
-from pipeline.agent import AgentError, choose_agent, find_agents, load_agent
+from pipeline.agent import AgentError, Patience, choose_agent, find_agents, load_agent
+from pipeline.turn_policy import TurnPolicy
 
 
 def test_the_shipped_agents_load() -> None:
@@ -35,6 +36,22 @@ def test_variables_fill_the_prompt(tmp_path: Path) -> None:
         ('persona = "x"\n[sampling]\ntemperature = 9', "sampling.temperature"),
         ('persona = "x"\n[sampling]\nstop = ["END", ""]', "sampling.stop.1"),
         ('persona = "x"\n[interruptions]\nmode = "never"', "interruptions.mode"),
+        (
+            'persona = "x"\n[patience]\nmin_silence_ms = 900\nmax_silence_ms = 500',
+            "patience: Value error, min_silence_ms = 900 is above max_silence_ms = 500: set both to fit",
+        ),
+        (
+            'persona = "x"\n[patience]\nmin_silence_ms = 3000',
+            "min_silence_ms = 3000 is above max_silence_ms = 2500",
+        ),
+        (
+            'persona = "x"\n[patience]\nmax_silence_ms = 300',
+            "min_silence_ms = 340 is above max_silence_ms = 300",
+        ),
+        (
+            'persona = "x"\n[patience]\nsoft_end_ms = 2600',
+            "soft_end_ms = 2600 is above max_silence_ms = 2500",
+        ),
     ],
 )
 def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
@@ -43,6 +60,12 @@ def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, message: str
     with pytest.raises(AgentError, match=r"agent\.toml") as raised:
         load_agent(file)
     assert message in str(raised.value)
+
+
+def test_patience_that_is_not_set_has_the_decisions_own_bounds() -> None:
+    assert Patience().policy == TurnPolicy()
+    set_in_part = Patience(soft_end_ms=100, min_silence_ms=250)
+    assert set_in_part.policy == TurnPolicy(soft_end_ms=100, min_silence_ms=250)
 
 
 def test_what_cannot_be_read_is_an_agents_error(tmp_path: Path) -> None:
