@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.interruption import words
 from pipeline.mouth import Answer
+from pipeline.reply import StageFailed
 from pipeline.workers import CancelToken
 
 if TYPE_CHECKING:
@@ -79,7 +80,10 @@ class HouseKeeping:
                 self._call.end(reason)
 
     async def hold(self, answer: Answer) -> None:
-        """Say the hold phrase when the first audio of an answer is late. Once an answer."""
+        """Say the hold phrase when the first audio of an answer is late. Once an answer.
+
+        Raises StageFailed.
+        """
         call, track = self._call, answer.reply.track
         if not call.agent.hold_phrase:
             return
@@ -89,7 +93,12 @@ class HouseKeeping:
                 return
         token = CancelToken()
         voice, phrase = call.stages.voice, call.agent.hold_phrase
-        chunks = await call.stages.workers.run("tts", lambda: list(voice.synthesise(phrase, cancelled=token)))
+        try:
+            chunks = await call.stages.workers.run(
+                "tts", lambda: list(voice.synthesise(phrase, cancelled=token))
+            )
+        except Exception as error:
+            raise StageFailed("tts", error) from error
         if track.samples == 0 and not track.complete:
             for chunk in chunks:
                 track.append_filler(chunk.samples)

@@ -344,6 +344,15 @@ def test_a_pause_before_the_first_report_does_not_make_the_answer_heard_late() -
     assert marks["audio_heard"] == pytest.approx(marks["audio_sent"], abs=1)
 
 
+def test_a_voice_that_fails_at_the_hold_phrase_is_named() -> None:
+    scene = slow_answer()
+    scene.voice.failing = RuntimeError("broken weights")
+    run(scene.play())
+    failed = scene.peer.of(CallFailed)[0]
+    assert (failed.stage, failed.message) == ("tts", "broken weights")
+    assert scene.voice.said == []
+
+
 @pytest.mark.parametrize("stage", ["asr", "llm", "tts"])
 def test_a_failing_stage_is_named_and_never_silence(stage: str) -> None:
     scene = question(seconds=12.0)
