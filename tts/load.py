@@ -12,6 +12,9 @@ from tts.piper import PiperVoice
 from tts.remote import RemoteSettings, RemoteVoice
 from tts.voice import Voice
 
+SAMPLE_RATES = range(8_000, 192_001)
+"""Of a server's audio, in hertz: from a telephone's on."""
+
 
 def load_voice(
     spec: str,
@@ -58,7 +61,7 @@ def load_voice(
         return RemoteVoice(
             _remote_settings(spec, api_key),
             fallback=HibariVoice(threads=threads, pronunciations=pronunciations)
-            if language == "en"
+            if _is_english(language)
             else None,
             pronunciations=pronunciations,
             language=language,
@@ -82,9 +85,13 @@ def _remote_settings(spec: str, api_key: str | None) -> RemoteSettings:
     parts = urlsplit(spec)
     options = _options(parts.query, {"model", "voice", "sample_rate"}, spec)
     url = urlunsplit(parts._replace(query="", fragment=""))
-    sample_rate = int(options.get("sample_rate", 24_000))
+    rate = options.get("sample_rate", "24000")
+    if not (rate.isascii() and rate.isdecimal() and int(rate) in SAMPLE_RATES):
+        raise ValueError(
+            f"sample_rate={rate} in voice {spec!r}: give whole hertz, {SAMPLE_RATES[0]} to {SAMPLE_RATES[-1]}"
+        )
     return RemoteSettings(
-        url, options.get("model", "tts-1"), options.get("voice", "alloy"), sample_rate, api_key
+        url, options.get("model", "tts-1"), options.get("voice", "alloy"), int(rate), api_key
     )
 
 

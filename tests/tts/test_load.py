@@ -32,6 +32,13 @@ def test_a_language_that_the_embedded_voice_does_not_speak() -> None:
         list(load_voice(url, language="es").synthesise("Son 3 euros.", cancelled=lambda: False))
 
 
+@pytest.mark.parametrize("language", ["en", "en-US"])
+def test_the_embedded_voice_steps_in_for_a_server_in_any_english(language: str) -> None:
+    with speech_server(Script(statuses=[401])) as url:
+        chunks = load_voice(url, language=language).synthesise("It costs 3 euros.", cancelled=lambda: False)
+        assert sum(chunk.samples.size for chunk in chunks)
+
+
 def test_a_servers_voice_reads_numbers_in_its_language() -> None:
     with speech_server(script := Script(body=tone())) as url:
         list(load_voice(url, language="es").synthesise("Son 3 euros.", cancelled=lambda: False))
@@ -44,6 +51,12 @@ def test_coqui_without_its_package_says_how_to_get_it(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "TTS", None)
     with pytest.raises(ValueError, match=r"pip install 'rejoinder\[coqui\]'"):
         load_voice("coqui:tts_models/en/ljspeech/vits")
+
+
+@pytest.mark.parametrize("rate", ["abc", "0", "-24000", "24e3", "1"])
+def test_a_sample_rate_that_is_none_is_refused(rate: str) -> None:
+    with pytest.raises(ValueError, match=rf"sample_rate={rate} in voice 'http.*': give whole hertz"):
+        load_voice(f"http://localhost:1/v1?sample_rate={rate}")
 
 
 @pytest.mark.parametrize("spec", ["", "espeak", "piper", "coqui", "coqui:", "http://localhost/v1?speed=2"])
