@@ -127,6 +127,11 @@ def _times(match: re.Match[str], lexicon: Lexicon) -> str:
     return f"{low} {'by' if match['mark'] == 'x' else lexicon.times} {number(match['high'], lexicon)}"
 
 
+def _times_range(match: re.Match[str], lexicon: Lexicon) -> str:
+    """``2-3x``."""
+    return f"{amount(match['low'], match['high'], lexicon)} {lexicon.times}"
+
+
 def _range(match: re.Match[str], lexicon: Lexicon) -> str:
     low, high = match["low"], match["high"]
     years = year_range(low, high) if lexicon.code == "en" else None
@@ -209,6 +214,12 @@ FIGURES: list[Rule] = [
     rule(r"(?P<digits>\d{1,3}(?:,\d{3}){0,4})(?:st|nd|rd|th)\b", _ordinal, "digit", english=True),
     rule(r"(?P<above>\d{1,3}\.\d{1,2})/(?P<below>\d{1,3})(?![\w/])", _rating, "digit", english=True),
     rule(r"'(?P<digits>\d\d)(?![\w'])", _short_year, "mark", english=True),
+    rule(
+        rf"(?P<low>{NUMBER})\s?[-–—]\s?(?P<high>{NUMBER})\s?[x×](?!\s?\d)(?![\w×])",
+        _times_range,
+        "digit",
+        english=True,
+    ),
     rule(
         rf"(?P<low>{NUMBER})\s?(?P<mark>[x×])(?:\s?(?P<high>{NUMBER}))?(?![\w×])",
         _times,

@@ -38,6 +38,8 @@ _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])"
 _YEAR = r"(?P<year>1[1-9]\d\d|20\d\d)"
 _DATE_CUES = word_set("on by due since until before after from dated of for")
 _HALVES = {"a": "a.m.", "p": "p.m."}
+_CLOCK = r"(?:\s?(?:Uhr|h)(?!\w))?"
+"""What says that it is a time of day; not said, or in the words for it already."""
 _HALF = r"(?P<half>[AaPp])\.?[Mm]\.?(?![^\W_])"
 
 
@@ -223,30 +225,43 @@ DATES: list[Rule] = [
 
 TIMES: list[Rule] = [
     rule(
-        r"(?P<first_hour>\d{1,2})(?::(?P<first_minute>[0-5]\d))?\s?(?P<first_half>[AaPp]\.?[Mm]\.?)?\s?[-–—]\s?"
-        rf"(?P<hour>\d{{1,2}})(?::(?P<minute>[0-5]\d))?\s?{_HALF}",
+        r"(?P<first_hour>\d{1,2})(?:[:.](?P<first_minute>[0-5]\d))?\s?(?P<first_half>[AaPp]\.?[Mm]\.?)?"
+        rf"\s?[-–—]\s?(?P<hour>\d{{1,2}})(?:[:.](?P<minute>[0-5]\d))?\s?{_HALF}",
         _time_range,
         "digit",
         english=True,
     ),
     rule(
         r"(?P<first_hour>\d{1,2}):(?P<first_minute>[0-5]\d)(?P<first_half>)\s?[-–—]\s?"
-        r"(?P<hour>\d{1,2}):(?P<minute>[0-5]\d)(?P<half>)(?![\w:])",
+        rf"(?P<hour>\d{{1,2}}):(?P<minute>[0-5]\d)(?P<half>){_CLOCK}(?![\w:])",
         _time_range,
         "digit",
     ),
     rule(
-        rf"(?P<hour>\d{{1,2}})(?::(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?)?\s?{_HALF}",
+        r"(?P<first_hour>\d{1,2})\.(?P<first_minute>[0-5]\d)(?P<first_half>)\s?[-–—]\s?"
+        r"(?P<hour>\d{1,2})\.(?P<minute>[0-5]\d)(?P<half>)\sUhr(?!\w)",
+        _time_range,
+        "digit",
+    ),
+    rule(
+        rf"(?P<hour>\d{{1,2}})(?:[:.](?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?)?\s?{_HALF}",
         _time,
         "digit",
         english=True,
     ),
     rule(
-        r"(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?(?![\w:]|[.,]\d)",
+        r"(?P<hour>0\d|1[3-9]|2[0-4]):(?P<minute>[0-5]\d)\s?(?:hours|hrs)(?!\w)",  # "2:15 hours" are a while
         _time,
         "digit",
         english=True,
     ),
-    rule(r"(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)(?![\w:]|[.,]\d)(?:\s(?:Uhr|h)\b)?", _time, "digit"),
+    rule(
+        rf"(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?{_CLOCK}(?![\w:]|[.,]\d)",
+        _time,
+        "digit",
+        english=True,
+    ),
+    rule(rf"(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d){_CLOCK}(?![\w:]|[.,]\d)", _time, "digit"),
+    rule(r"(?P<hour>[01]?\d|2[0-4])\.(?P<minute>[0-5]\d)\sUhr(?!\w)", _time, "digit"),
     rule(r"(?P<hour>[01]?\d|2[0-4])\s?(?:h|Uhr)\s?(?P<minute>[0-5]\d)?(?![\w:]|[.,]\d)", _time, "digit"),
 ]

@@ -11,7 +11,7 @@ MOST_DIGITS = 15
 """Longer integers are read digit by digit."""
 
 NUMBER = (
-    r"(?:\d{1,2}(?:,\d{2}){1,4},\d{3}|\d{1,3}(?:[,.]\d{3}){1,5}(?:[.,]\d{1,9})?|\d{1,30}(?:[.,]\d{1,12})?)"
+    r"(?:\d{1,2}(?:,\d{2}){1,4},\d{3}|\d{1,3}(?:[,.]\d{3}){1,5}(?:[.,]\d{1,40})?|\d{1,30}(?:[.,]\d{1,40})?)"
     r"(?![.,]?\d)"
 )
 """A number as it is written, with marks between thousands (or lakhs) or none; every repeat is bounded."""
