@@ -151,6 +151,20 @@ def test_latency_reports_percentiles(tmp_path: Path) -> None:
     assert [json.loads(line)["durations"]["tts"] for line in lines] == [100.0, 200.0, 300.0]
 
 
+@pytest.mark.parametrize(
+    ("flag", "shown"),
+    [("--mask-caller-numbers", "**********567"), ("--no-mask-caller-numbers", "+491701234567")],
+)
+def test_turns_show_whole_numbers_only_where_that_is_asked_for(tmp_path: Path, flag: str, shown: str) -> None:
+    path = tmp_path / "turns.db"
+    log = LatencyLog(path, mask_callers=False)
+    started = "2026-01-01T00:00:00+00:00"
+    log.append({"call_id": "c", "turn": 1, "revision": 1, "started_at": started, "caller": "+491701234567"})
+    log.close()
+    result = rejoinder("latency", "--turns", "--latency-log", str(path), flag)
+    assert json.loads(result.output)["caller"] == shown
+
+
 def test_latency_without_a_log_says_what_to_do(tmp_path: Path) -> None:
     result = rejoinder("latency", "--latency-log", str(tmp_path / "none.db"))
     assert result.exit_code == 1

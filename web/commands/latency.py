@@ -67,4 +67,4 @@ def _print_turns(settings: Settings, last: int | None) -> None:
     with clear_errors(latency_log.LatencyLogError):
         records = latency_log.recent(settings.latency_log, last)
     for record in reversed(records):
-        typer.echo(latency_log.json_lines(record))
+        typer.echo(latency_log.json_lines(record, mask_callers=settings.mask_caller_numbers))
