@@ -79,7 +79,8 @@ class SentenceChoice(_Part):
 class Patience(_Part):
     """End of turn, in milliseconds of silence: where drafting starts, and the bounds of the decision.
 
-    A caller who does not stop for `max_turn_seconds` is answered on what was said so far.
+    A caller who does not stop for `max_turn_seconds` is answered on what was said so far; what they go on
+    saying is the next turn, which does not stop that answer before they pause.
     """
 
     soft_end_ms: float = Field(default=200, ge=60)

@@ -60,6 +60,7 @@ class Listener:
         self._gate = CommitGate(call, self, self._drafting)
         self._deaf_since: int | None = None  # noise was judged to be noise: nothing is a turn until it stops
         self._lost_at: int | None = None  # the audio stopped here, in the middle of speech
+        self._cut_at: int | None = None  # a turn was cut off here, in the middle of speech
         self._recognition: asyncio.Task[None] | None = None
 
     async def listen(self) -> None:
@@ -89,7 +90,8 @@ class Listener:
     def _audio_is_lost(self) -> None:
         turn = self.turn
         if turn is not None and turn.quiet_since is None:
-            turn.quiet_since = self._lost_at = self.microphone.end
+            self._lost_at = self.microphone.end
+            self._fell_quiet(turn, self._lost_at)
             self._gate.quiet(turn, _LOST_SECONDS * 1000)
 
     def _audio_is_back(self, frame: VoiceFrame) -> None:
@@ -107,14 +109,16 @@ class Listener:
         if frame.onset is not None:
             self._speech_began(frame.onset)
         if frame.offset is not None:
-            self._deaf_since = None
+            self._deaf_since = self._cut_at = None
             self._echo.over()
             if self.turn is not None:
-                self.turn.quiet_since = frame.offset
+                self._fell_quiet(self.turn, frame.offset)
         elif self._echo.due(frame.end):
             self._speech_began(frame.end - round(WINDOW_SECONDS * RATE))
         elif self._deaf_since is not None:
             self._listen_again(frame.end)
+        elif self._cut_at is not None:
+            self._go_on_behind_the_cut(frame.end)
         turn = self.turn
         if turn is None:
             return
@@ -125,6 +129,23 @@ class Listener:
             log.warning("call %s turn %d: the caller did not stop", self._call.id, turn.number)
             turn.cut_off = True
             self.commit_now()
+            self._cut_at = self.microphone.end
+
+    def _fell_quiet(self, turn: Turn, at: int) -> None:
+        """What went on behind a cut while the agent had begun to answer is speech over it, now that it ends:
+        until then the agent says what it was cut for."""
+        turn.quiet_since = at
+        if turn.behind_cut and self._call.mouth.answer is not None:
+            turn.over_agent = True
+
+    def _go_on_behind_the_cut(self, here: int) -> None:
+        """The caller did not stop where the turn was cut off: the next one begins there."""
+        assert self._cut_at is not None
+        if here > self._cut_at:
+            turn = self._new_turn(self._cut_at, preroll_seconds=0.0)
+            turn.behind_cut = True
+            self._cut_at = None
+            self._tell_speech_started(turn)
 
     def _listen_again(self, here: int) -> None:
         """The noise goes on, but the agent is quiet: give what is said through it another chance."""
@@ -136,6 +157,7 @@ class Listener:
     # ---- speech begins and goes on
 
     def _speech_began(self, onset: int) -> None:
+        self._cut_at = None
         if self._deaf_since is not None:
             return
         if self.turn is not None:
@@ -162,9 +184,9 @@ class Listener:
             answer.echoes += 1
         return echo
 
-    def _new_turn(self, onset: int) -> Turn:
+    def _new_turn(self, onset: int, preroll_seconds: float = PREROLL_SECONDS) -> Turn:
         call = self._call
-        start = max(0, onset - round(PREROLL_SECONDS * RATE))
+        start = max(0, onset - round(preroll_seconds * RATE))
         alone = () if call.mouth.answer is None else AGREEMENTS
         utterance = call.stages.recogniser.open(hotwords=call.agent.hotwords, alone=alone)
         turn = Turn(self.number, self.revision, start, onset, utterance, call.emit)
@@ -213,7 +235,9 @@ class Listener:
         """The agent begins to speak. A caller who has begun before it (the words of the turn before were
         known late) is to be heard first."""
         turn = self.turn
-        if turn is None or turn.attempt is not None or self._call.agent.interruptions.mode == "off":
+        if turn is None or turn.attempt is not None or turn.behind_cut:
+            return
+        if self._call.agent.interruptions.mode == "off":
             return
         turn.over_agent = True
         self._call.mouth.pause()

@@ -70,6 +70,7 @@ class Turn:
         self.over_agent = False
         self.committed = False
         self.cut_off = False
+        self.behind_cut = False  # it began where the one before was cut off, without a pause
         self.draft_skipped: str | None = None
         self.quiet_since: int | None = None
         self.longest_pause_ms = 0.0

@@ -129,6 +129,40 @@ def test_a_caller_who_never_stops_is_answered_at_the_limit() -> None:
     assert 38 <= len(record.caller_text.split()) <= 42
 
 
+def monologue(until: float, seconds: float) -> Scene:
+    """The caller speaks from 1.0 s on, two words a second, and turns end after 20 s."""
+    talk = [(f" word{n}", 1.0 + 0.5 * n) for n in range(int(2 * (until - 1.0)))]
+    limit = agent(patience=Patience(max_turn_seconds=20))
+    return Scene(speech=[(1.0, until)], words=talk, seconds=seconds, agent=limit)
+
+
+@pytest.mark.parametrize("until", [22.0, 24.0, 40.0, 70.0])
+def test_what_is_said_behind_the_limit_is_the_next_turn(until: float) -> None:
+    scene = monologue(until, until + 30.0)
+    run(scene.play())
+    said = " ".join(record.caller_text for record in scene.records).split()
+    assert said == [f"word{n}" for n in range(int(2 * (until - 1.0)))]
+    assert [record.turn for record in scene.records] == list(range(1, len(scene.records) + 1))
+    assert not scene.records[-1].extra["cut_off"]
+    assert scene.records[-1].status == "completed"
+
+
+def test_the_answer_at_the_limit_is_said_although_the_caller_goes_on() -> None:
+    scene = monologue(42.0, 60.0)
+    run(scene.play())
+    assert scene.records[0].status == "completed"
+    assert scene.records[0].heard_text == scene.records[0].reply_text
+
+
+def test_a_caller_who_stops_with_the_limit_has_said_all() -> None:
+    scene = monologue(20.7, 50.0)
+    run(scene.play())
+    (record,) = scene.records
+    assert record.extra["cut_off"]
+    assert record.status == "completed"
+    assert speech_events(scene) == [SpeechStarted, SpeechStopped]
+
+
 @pytest.mark.parametrize("minutes", [2])
 def test_a_monologue_is_one_turn(minutes: int) -> None:
     talk = [(f" word{n}", 1.5 + 0.5 * n) for n in range(120 * minutes)]
