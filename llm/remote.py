@@ -198,7 +198,7 @@ class _Stream:
             with self._model.client.stream("POST", url, json=self._request) as self._response:
                 if self._response.status_code != 200:
                     self._response.read()
-                    said = self._response.text[:300]
+                    said = _without_prompt(self._response.text, self._request["messages"])[:300]
                     self._put(RemoteError(f"{server} answered {self._response.status_code}: {said}"))
                     return
                 for line in self._response.iter_lines():
@@ -248,6 +248,15 @@ def _request(model: str, messages: Sequence[Message], sampling: Sampling) -> dic
     if sampling.repetition_penalty != 1.0:
         request["repetition_penalty"] = sampling.repetition_penalty
     return request
+
+
+def _without_prompt(said: str, messages: Sequence[Mapping[str, str]]) -> str:
+    """What a server said of a request, without what callers said: some quote all that they refuse."""
+    for text in (message["content"] for message in messages):
+        for quoted in (json.dumps(text), json.dumps(text, ensure_ascii=False), repr(text)):
+            for form in (quoted, json.dumps(quoted)[1:-1], json.dumps(quoted, ensure_ascii=False)[1:-1]):
+                said = said.replace(form, "…")
+    return said
 
 
 def _event(data: str, server: str) -> dict[str, Any]:

@@ -171,6 +171,16 @@ def test_a_fault_of_the_server_is_told(events: tuple[str, ...], status: int, mes
         reply(model)
 
 
+@pytest.mark.parametrize("quoted", [str, json.dumps], ids=["as Python", "as JSON"])
+def test_a_refusal_does_not_show_what_was_said(quoted: Callable[[object], str]) -> None:
+    said = 'It\'s 4711 — "Łukasz".'
+    refused = json.dumps({"error": {"message": quoted([{"msg": "too long", "input": [{"content": said}]}])}})
+    with server(lambda: iter((refused,)), 400) as (model, _), pytest.raises(RemoteError) as raised:
+        list(model.open().reply([Message("user", said)], Sampling(max_tokens=5), cancelled=lambda: False))
+    assert "too long" in str(raised.value)
+    assert "4711" not in str(raised.value)
+
+
 def test_a_server_that_is_not_there_is_told() -> None:
     with pytest.raises(RemoteError, match=r"127\.0\.0\.1:9"):
         RemoteLanguageModel("http://127.0.0.1:9/v1", "some-model").warm_up()
