@@ -351,3 +351,20 @@ class Scene:
         for at, action in sorted(self.actions, key=lambda pair: pair[0]):
             await asyncio.sleep(at - asyncio.get_running_loop().time())
             action(call)
+
+
+HELLO = [(" What", 1.2), (" time", 1.5), (" is", 1.7), (" it?", 2.0)]
+
+
+def question(**changes: object) -> Scene:
+    """The caller asks one question from 1.0 to 2.0 s."""
+    return Scene(**{"speech": [(1.0, 2.0)], "words": HELLO, "seconds": 9.0} | changes)  # type: ignore[arg-type]
+
+
+def agent(**changes: object) -> Agent:
+    return Agent(**{"name": "test", "persona": "Be brief.", "silence": QUIET} | changes)  # type: ignore[arg-type]
+
+
+def interrupted(text: list[tuple[str, float]], speech: tuple[float, float], **changes: object) -> Scene:
+    """The agent answers at about 2.4 s for 2.4 s; the caller speaks over it."""
+    return question(speech=[(1.0, 2.0), speech], words=[*HELLO, *text], seconds=14.0, **changes)

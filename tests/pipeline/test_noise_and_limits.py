@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.agent import Agent, Patience, Silence
+from pipeline.agent import Patience, Silence
 from pipeline.call import Call
 from pipeline.conversation import Dialogue
 from pipeline.events import (
@@ -21,14 +21,10 @@ from pipeline.events import (
 )
 from pipeline.microphone import Microphone
 from pipeline.outbox import Outbox
-from tests.pipeline.fakes import QUIET, RATE, Detector, RecordingPeer, Scene
+from tests.pipeline.fakes import RATE, Detector, RecordingPeer, Scene, agent
 from tests.virtual_time import run
 
 QUESTION = [(" What", 1.2), (" time", 1.5), (" is", 1.7), (" it?", 2.0)]
-
-
-def agent(**changes: object) -> Agent:
-    return Agent(**{"name": "test", "persona": "Be brief.", "silence": QUIET} | changes)  # type: ignore[arg-type]
 
 
 def speech_events(scene: Scene) -> list[type]:

@@ -72,7 +72,9 @@ class MountedCarrier:
     def admit(self, request: Request, body: bytes = b"") -> Response | None:
         """Refuse what does not come from the carrier."""
         if self.unsigned:
-            return None
+            # Carriers tell no origin. Any page that is open on this machine could call else.
+            page = request.headers.get("Origin") is not None
+            return respond_text("not for pages", status=HTTPStatus.FORBIDDEN) if page else None
         if self.needs is not None:
             log.warning(
                 "%s asks for %s, but %s is not set", self.name, urlsplit(request.path).path, self.needs

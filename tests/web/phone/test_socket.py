@@ -128,6 +128,17 @@ def test_signatures_cannot_be_switched_off_for_other_machines() -> None:
         mount(Routes(), Switchboard(), PhoneTestSettings(host="0.0.0.0", phone_unsigned=True))
 
 
+def test_a_page_cannot_pass_for_an_unsigned_carrier() -> None:
+    async def talk() -> None:
+        headers = {"Origin": "http://evil.example"}
+        async with serving(UNSIGNED) as served:
+            with pytest.raises(InvalidStatus, match="403"):
+                async with opened(served, "/phone/twilio", additional_headers=headers):
+                    raise AssertionError("the socket opened")
+
+    asyncio.run(talk())
+
+
 def test_twilios_signature_opens_the_socket() -> None:
     async def talk() -> None:
         settings = PhoneTestSettings(
