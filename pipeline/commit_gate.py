@@ -86,10 +86,9 @@ class CommitGate:
         """The caller went quiet: the detector is asked; with drafting the final recognition starts beside it,
         and then the reply, which finds both cores free. Speech over the agent is always recognised now: the
         agent waits to know what it was."""
-        assert turn.quiet_since is not None
         attempt = turn.begin_attempt()
         self._drafting.stop_prefill()
-        turn.timeline.mark("speech_end", self._listener.microphone.time_of(turn.quiet_since))
+        self._listener.mark_speech(turn)
         attempt.detection = self._call.start(self._detect(turn, attempt))
         if self._call.stages.speculate or turn.over_agent:
             attempt.recognition = self._call.start(self._final(turn, attempt))

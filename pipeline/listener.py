@@ -302,6 +302,12 @@ class Listener:
         if self._recognition is not None:
             self._recognition.cancel()
 
+    def mark_speech(self, turn: Turn) -> None:
+        """Both ends of what the caller said, by one clock: it may have been set right since the beginning."""
+        assert turn.quiet_since is not None
+        if turn.timeline.mark("speech_end", self.microphone.time_of(turn.quiet_since)):
+            turn.timeline.move("speech_start", self.microphone.time_of(turn.onset))
+
     def commit_now(self) -> None:
         """The client says the caller's turn is over, whatever the silence."""
         turn = self.turn
@@ -309,7 +315,7 @@ class Listener:
             return
         if turn.quiet_since is None:
             turn.quiet_since = self.microphone.end
-        turn.timeline.mark("speech_end", self.microphone.time_of(turn.quiet_since))
+        self.mark_speech(turn)
         self._gate.commit(turn, turn.attempt or turn.begin_attempt())
 
     def typed(self, text: str) -> None:
