@@ -303,7 +303,7 @@ class Scene:
     actions: list[tuple[float, Callable[[Call], None]]] = field(default_factory=list)
     packet_seconds: float = 0.02
     jitter_seconds: float = 0.0
-    delay: Callable[[float], float] = lambda at: 0.0
+    late_seconds: Callable[[float], float] = lambda at: 0.0
     sends_until: float = 1e9
     lost: tuple[float, float] = (0.0, 0.0)
     records: list[TurnRecord] = field(default_factory=list)
@@ -330,7 +330,7 @@ class Scene:
         sent, late = 0, np.random.default_rng(0)
         while sent / RATE < self.seconds and not running.done():
             due = sent / RATE + self.packet_seconds + self.jitter_seconds * late.random()
-            due += self.delay(sent / RATE)
+            due += self.late_seconds(sent / RATE)
             await asyncio.sleep(due - loop.time())
             audio = self.microphone((sent + np.arange(packet)) / RATE)
             if sent / RATE < self.sends_until and not self.lost[0] <= sent / RATE < self.lost[1]:

@@ -86,7 +86,7 @@ def test_marks_are_anchored_on_the_audio() -> None:
 
 def test_a_line_that_catches_up_moves_both_ends_of_the_speech() -> None:
     """It stalls for a second before the speech and has made it good at its end."""
-    scene = question(delay=lambda at: max(0.0, 1.0 - (at - 0.5) / 1.5) if at > 0.5 else 0.0)
+    scene = question(late_seconds=lambda at: max(0.0, 1.0 - (at - 0.5) / 1.5) if at > 0.5 else 0.0)
     run(scene.play())
     assert scene.records[0].marks["speech_start"] == pytest.approx(-1000, abs=65)
 
