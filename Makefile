@@ -61,7 +61,7 @@ clean: ## remove the environment and caches; models stay (rejoinder models list 
 	rm -rf $(VENV) .venv-coqui build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(PREPARED): $(INSTALLED) pipeline/catalogue.toml $(wildcard llm/targets/cpu/kernel/*)
+$(PREPARED): $(INSTALLED) pipeline/models/catalogue.toml $(wildcard llm/targets/cpu/kernel/*)
 	@$(BIN)/rejoinder setup
 	@touch $@
 

@@ -26,9 +26,9 @@ from asr.recogniser import Recogniser, Word
 from bench.questions import RATE, SPEAKERS
 from bench.report import machine, percentile, show
 from bench.utterances import INSTALL, SENTENCES, Spoken, recorded, silence, spoken
-from pipeline import catalogue
 from pipeline.events import Audio
 from pipeline.large_pages import start_with_large_pages
+from pipeline.models import catalogue
 
 CHUNK = 0.02  # seconds of audio in a packet
 DETECTION = 0.1  # seconds of silence until voice activity says that the caller is quiet

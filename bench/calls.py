@@ -30,14 +30,14 @@ from bench.progress import Progress
 from bench.questions import QUESTIONS, Question, record
 from bench.report import machine, percentile, show, spread
 from llm.language_model import Finished, LanguageModel, Message, Sampling
-from pipeline import catalogue
 from pipeline.agent import choose_agent
 from pipeline.config import load
 from pipeline.events import Audio
 from pipeline.large_pages import start_with_large_pages
+from pipeline.models import catalogue
 from pipeline.service import Service
 from pipeline.stages import Stages
-from pipeline.timeline import DURATIONS, MARKS
+from pipeline.telemetry.timeline import DURATIONS, MARKS
 
 QUESTIONS_A_CALL = 6
 GOALS = {

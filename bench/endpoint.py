@@ -31,8 +31,8 @@ from bench.pauses import Pause, outlasting, pauses
 from bench.questions import RATE, SPEAKERS
 from bench.report import machine, show
 from bench.utterances import INSTALL, SENTENCES, UNSEEN_SENTENCES, Spoken, recorded, spoken
-from pipeline import catalogue
-from pipeline.turn_policy import TurnPolicy, required_silence_ms
+from pipeline.models import catalogue
+from pipeline.turns.policy import TurnPolicy, required_silence_ms
 
 BUDGETS = (0.05, 0.10)
 ASKED_SECONDS = 0.096  # of silence, when voice activity has confirmed it: the detector is asked

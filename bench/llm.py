@@ -34,7 +34,7 @@ from bench.llm_prompts import CHAT, ECHO
 from bench.llm_speed import later_turns, second_turn, single_turns, speeds
 from bench.report import machine, show
 from llm.language_model import FREE_DRAFTERS, LanguageModel
-from pipeline import catalogue
+from pipeline.models import catalogue
 
 GOALS = {
     "different_ids": "0",

@@ -24,7 +24,7 @@ from llm.targets.base import Cache, Target
 from llm.targets.float_target import FloatTarget
 from llm.targets.load import load_target
 from llm.tokenizer import Tokenizer
-from pipeline.catalogue import path
+from pipeline.models.catalogue import path
 
 SEGMENT = 64
 TOKENS = 1024

@@ -20,7 +20,7 @@ import numpy as np
 from bench.llm_cpp import llama_cpp_or_none
 from llm.targets.base import Target
 from llm.targets.load import load_target
-from pipeline.catalogue import path
+from pipeline.models.catalogue import path
 
 WIDTHS = (1, 2, 4, 5, 8)
 PREFILL = 64

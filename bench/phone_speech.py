@@ -13,9 +13,9 @@ import soundfile
 
 from asr.recogniser import Recogniser
 from bench.questions import QUESTIONS, record
-from pipeline import catalogue
 from pipeline.audio import StreamResampler
 from pipeline.events import Audio
+from pipeline.models import catalogue
 from tts.voice import Voice
 from web.phone.encodings import MULAW
 from web.phone.hearing import RATE, CallerAudio

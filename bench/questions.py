@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from pipeline import catalogue
 from pipeline.audio import StreamResampler
 from pipeline.events import Audio
+from pipeline.models import catalogue
 from tts.load import load_voice
 from tts.voice import Voice
 

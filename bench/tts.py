@@ -27,8 +27,8 @@ from hibari import voices as hibari_voices
 
 from bench.report import machine, percentile, show
 from bench.tts_sentences import PLAIN, Case, cases
-from pipeline import catalogue
 from pipeline.large_pages import start_with_large_pages
+from pipeline.models import catalogue
 from tts.hibari import HibariVoice
 from tts.hibari_network import HibariNetwork
 from tts.hibari_phonemes import HibariPhonemes

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from llm.sentences import SentencePolicy
-from pipeline.turn_policy import TurnPolicy
+from pipeline.turns.policy import TurnPolicy
 
 SHIPPED = Path(__file__).with_name("agents")
 

@@ -1,7 +1,7 @@
 """One call: the caller's audio in, the agent's events out, and nothing left running when it ends.
 
 The loop owns all state; stages run on worker threads. The caller's side (turns, revisions, the commit gate)
-is in `pipeline.listener`, the agent's side in `pipeline.mouth`; this file joins them and keeps the call's
+is in `pipeline.turns.turn_taking`, the agent's side in `pipeline.speaking.reply_player`; this file joins them and keeps the call's
 life.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from pipeline.agent import Agent
-from pipeline.conversation import Dialogue
+from pipeline.dialogue import Dialogue
 from pipeline.events import (
     Audio,
     CallEnded,
@@ -27,14 +27,14 @@ from pipeline.events import (
     TurnLogged,
 )
 from pipeline.house_keeping import HouseKeeping
-from pipeline.listener import Listener
-from pipeline.mouth import Answer, Mouth
-from pipeline.outbox import Outbox
 from pipeline.records import Records
-from pipeline.reply import Reply, StageFailed
+from pipeline.speaking.outbox import Outbox
+from pipeline.speaking.reply import Reply, StageFailed
+from pipeline.speaking.reply_player import Answer, Mouth
 from pipeline.stages import Stages
-from pipeline.timeline import Timeline, TurnRecord
-from pipeline.turn import Turn
+from pipeline.telemetry.timeline import Timeline, TurnRecord
+from pipeline.turns.turn import Turn
+from pipeline.turns.turn_taking import Listener
 
 log = logging.getLogger("rejoinder.call")
 

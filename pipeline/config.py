@@ -21,7 +21,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from pipeline import catalogue
+from pipeline.models import catalogue
 
 ENVIRONMENT = "REJOINDER_"
 FILE_NAME = "rejoinder.toml"

@@ -155,7 +155,7 @@ class ClearPlayback:
 @dataclass(frozen=True, slots=True)
 class TurnLogged:
     """The finished turn's row of the latency log, as plain data (see
-    `pipeline.timeline.TurnRecord.as_dict`)."""
+    `pipeline.telemetry.timeline.TurnRecord.as_dict`)."""
 
     turn: int
     revision: int

@@ -7,9 +7,9 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from pipeline.interruption import words
-from pipeline.mouth import Answer
-from pipeline.reply import StageFailed
+from pipeline.hearing.interruption import words
+from pipeline.speaking.reply import StageFailed
+from pipeline.speaking.reply_player import Answer
 from pipeline.workers import CancelToken
 
 if TYPE_CHECKING:

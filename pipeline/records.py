@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from pipeline.mouth import Answer
-from pipeline.timeline import Timeline, TurnRecord
-from pipeline.turn import Attempt, Turn
+from pipeline.speaking.reply_player import Answer
+from pipeline.telemetry.timeline import Timeline, TurnRecord
+from pipeline.turns.turn import Attempt, Turn
 
 Fate = Literal["whole", "part", "none", "wasted"]
 

@@ -15,17 +15,17 @@ from asr.recogniser import Recogniser
 from asr.vad import SileroVad
 from llm.remote import RemoteError
 from llm.targets.cpu.build import CompilerMissing
-from pipeline import catalogue
 from pipeline.agent import Agent, AgentError, choose_agent, find_agents, load_agent
 from pipeline.call import Call
 from pipeline.config import Settings
 from pipeline.events import Peer
-from pipeline.fetch import CacheFull
-from pipeline.language import is_remote, load_language
-from pipeline.latency_log import LatencyLog, LatencyLogError
-from pipeline.precedence import Precedence
+from pipeline.language_priority import Precedence
+from pipeline.models import catalogue
+from pipeline.models.fetch import CacheFull
+from pipeline.models.language import is_remote, load_language
 from pipeline.stages import Stages
-from pipeline.timeline import TurnRecord
+from pipeline.telemetry.latency_log import LatencyLog, LatencyLogError
+from pipeline.telemetry.timeline import TurnRecord
 from pipeline.workers import Workers
 from tts.espeak import EspeakError
 from tts.load import load_voice, names_a_server

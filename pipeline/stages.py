@@ -12,8 +12,8 @@ from asr.vad import VoiceFrame
 from llm.language_model import Message
 from llm.sentences import SentencePolicy
 from pipeline.events import Audio
-from pipeline.precedence import Precedence
-from pipeline.reply import Speaker
+from pipeline.language_priority import Precedence
+from pipeline.speaking.reply import Speaker
 from pipeline.workers import Workers
 from tts.voice import Voice
 

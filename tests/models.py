@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pipeline.catalogue import path
+from pipeline.models.catalogue import path
 
 __all__ = ["path"]

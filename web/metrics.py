@@ -62,7 +62,7 @@ class Metrics:
         )
 
     def observe(self, record: Mapping[str, Any]) -> None:
-        """Count one turn (see `pipeline.timeline.TurnRecord.as_dict`)."""
+        """Count one turn (see `pipeline.telemetry.timeline.TurnRecord.as_dict`)."""
         self._turns.labels(*(str(record.get(name) or "") for name in ("agent", "origin", "status"))).inc()
         self._speech.inc(record.get("audio_seconds") or 0)
         if record.get("turn"):

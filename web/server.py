@@ -15,7 +15,7 @@ from websockets.typing import Subprotocol
 
 from pipeline.config import Settings
 from pipeline.service import Service
-from pipeline.tracing import Tracing
+from pipeline.telemetry.tracing import Tracing
 from web import assets, health, metrics
 from web.auth import Gate
 from web.phone import mounting
@@ -40,7 +40,7 @@ class Server:
     """Listens from `start` on; takes calls from `open` on; `stop` ends both and the service with them."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raises pipeline.tracing.TracingUnavailable."""
+        """Raises pipeline.telemetry.tracing.TracingUnavailable."""
         self.switchboard = Switchboard()
         self._settings = settings
         token = settings.auth_token.get_secret_value() if settings.auth_token else None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.timeline import DURATIONS
+from pipeline.telemetry.timeline import DURATIONS
 
 LABELS = {
     "endpoint": ("end of turn", "bright_black"),

@@ -15,8 +15,8 @@ import pytest
 
 from pipeline.agent import SHIPPED
 from pipeline.config import load
-from pipeline.latency_log import LatencyLog
 from pipeline.service import Service
+from pipeline.telemetry.latency_log import LatencyLog
 from web.server import Server
 
 BRISK = "brisk"

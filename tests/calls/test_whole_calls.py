@@ -21,7 +21,7 @@ from asr.recogniser import Recogniser
 from bench.questions import QUESTIONS, caller_voice, speak
 from pipeline.agent import AgentError, choose_agent
 from pipeline.audio import Audio, StreamResampler, float_to_pcm16
-from pipeline.timeline import MARKS
+from pipeline.telemetry.timeline import MARKS
 from tests.calls.conftest import BRISK, LiveServer
 from tests.machine import program, recordings
 from tests.pipeline.fakes import RecordingPeer

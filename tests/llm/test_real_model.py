@@ -9,7 +9,7 @@ import pytest
 from llm.drafters.model import IncompatibleVocabulary, check_vocabularies
 from llm.language_model import Finished, LanguageModel, Message, Sampling
 from llm.tokenizer import Tokenizer
-from pipeline import catalogue
+from pipeline.models import catalogue
 from tests.models import path
 
 SYSTEM = Message(

@@ -24,7 +24,7 @@ from pipeline.agent import Agent, Silence
 from pipeline.call import Call
 from pipeline.events import CallEvent, PeerGone, ReplyAudio
 from pipeline.stages import Recogniser, Stages, VoiceActivityModel
-from pipeline.timeline import TurnRecord
+from pipeline.telemetry.timeline import TurnRecord
 from pipeline.workers import CancelToken
 from tts.voice import VoiceChunk, WordTiming
 

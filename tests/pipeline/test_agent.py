@@ -8,7 +8,7 @@ import pytest
 
 from llm.sentences import SentencePolicy
 from pipeline.agent import AgentError, Patience, choose_agent, find_agents, load_agent
-from pipeline.turn_policy import TurnPolicy
+from pipeline.turns.policy import TurnPolicy
 
 
 def test_the_shipped_agents_load() -> None:

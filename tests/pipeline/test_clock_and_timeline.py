@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from pipeline.audio_clock import RATE, AudioClock
-from pipeline.timeline import DURATIONS, MARKS, Timeline, TurnRecord
+from pipeline.hearing.audio_clock import RATE, AudioClock
+from pipeline.telemetry.timeline import DURATIONS, MARKS, Timeline, TurnRecord
 
 
 def test_positions_are_when_they_were_spoken_not_when_they_arrived() -> None:

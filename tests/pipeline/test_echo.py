@@ -14,7 +14,6 @@ import pytest
 from asr.vad import SileroVad
 from bench.questions import caller_voice, speak
 from pipeline.agent import Agent, Interruptions
-from pipeline.echo import likeness
 from pipeline.events import (
     CallEvent,
     ClearPlayback,
@@ -23,6 +22,7 @@ from pipeline.events import (
     ResumePlayback,
     SpeechStarted,
 )
+from pipeline.hearing.echo import likeness
 from tests.machine import program
 from tests.pipeline.fakes import QUIET, RATE, Parrot, RecordingPeer, Scene
 from tests.virtual_time import run

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.track import Track
+from pipeline.speaking.reply_audio import Track
 from tts.hibari import HibariVoice
 from tts.voice import VoiceChunk
 

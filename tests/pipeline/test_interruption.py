@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.agent import Interruptions
-from pipeline.interruption import is_backchannel, is_echo, is_murmur, judge
+from pipeline.hearing.interruption import is_backchannel, is_echo, is_murmur, judge
 
 SAYS = "We are open Monday to Friday from eight in the morning to six in the evening."
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from pipeline import latency_log
-from pipeline.latency_log import LatencyLog, LatencyLogError, json_lines
-from pipeline.timeline import DURATIONS, MARKS
+from pipeline.telemetry import latency_log
+from pipeline.telemetry.latency_log import LatencyLog, LatencyLogError, json_lines
+from pipeline.telemetry.timeline import DURATIONS, MARKS
 
 
 @pytest.fixture

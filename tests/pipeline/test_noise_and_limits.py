@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.agent import Patience, Silence
 from pipeline.call import Call
-from pipeline.conversation import Dialogue
+from pipeline.dialogue import Dialogue
 from pipeline.events import (
     CallEnded,
     PausePlayback,
@@ -19,8 +19,8 @@ from pipeline.events import (
     SpeechStopped,
     TranscriptDone,
 )
-from pipeline.microphone import Microphone
-from pipeline.outbox import Outbox
+from pipeline.hearing.microphone import Microphone
+from pipeline.speaking.outbox import Outbox
 from tests.pipeline.fakes import RATE, Detector, RecordingPeer, Scene, agent
 from tests.virtual_time import run
 

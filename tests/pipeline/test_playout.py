@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pipeline.events import Audio
-from pipeline.playout import Pacing, Playout
-from pipeline.track import Track, TrackSentence
+from pipeline.speaking.playout import Pacing, Playout
+from pipeline.speaking.reply_audio import Track, TrackSentence
 from tests.virtual_time import run
 from tts.voice import VoiceChunk, WordTiming
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipeline import catalogue, preparation
 from pipeline.config import Settings
+from pipeline.models import catalogue, preparation
 
 ALWAYS = {"silero-vad-v6", "smart-turn-v3.2"}
 

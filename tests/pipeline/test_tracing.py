@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from pipeline.tracing import Tracing, TracingUnavailable
+from pipeline.telemetry.tracing import Tracing, TracingUnavailable
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, 250_000, tzinfo=UTC)
 RECORD: dict[str, Any] = {

@@ -8,9 +8,9 @@ from typing import cast
 import numpy as np
 import pytest
 
-from pipeline.audio_clock import RATE
+from pipeline.hearing.audio_clock import RATE
 from pipeline.stages import Listening
-from pipeline.turn import Turn
+from pipeline.turns.turn import Turn
 from tests.pipeline.fakes import Script, ScriptedRecogniser, ScriptedUtterance
 from tests.virtual_time import run
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.turn_policy import TurnPolicy, required_silence_ms
-from pipeline.turn_tail import Expecting, tail
+from pipeline.turns.completeness import Expecting, tail
+from pipeline.turns.policy import TurnPolicy, required_silence_ms
 
 POLICY = TurnPolicy()
 EXPECTING = st.sampled_from(["", "digits", "email", "yes_no"])

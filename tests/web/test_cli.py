@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from pipeline import catalogue
-from pipeline.latency_log import LatencyLog
-from pipeline.timeline import DURATIONS
+from pipeline.models import catalogue
+from pipeline.telemetry.latency_log import LatencyLog
+from pipeline.telemetry.timeline import DURATIONS
 from web import cli
 from web.cli import SUBCOMMANDS
 

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from llm.targets.cpu import build
-from pipeline import catalogue
 from pipeline.config import Settings
+from pipeline.models import catalogue
 from web.cli import main
 from web.commands import doctor
 
@@ -108,7 +108,7 @@ def test_a_full_disk_is_bad_only_while_models_are_missing(monkeypatch: pytest.Mo
     usage = shutil.disk_usage("/")._replace(free=0)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     assert doctor.disk(Settings()).state == "bad"
-    monkeypatch.setattr("pipeline.preparation.models", lambda settings: [])
+    monkeypatch.setattr("pipeline.models.preparation.models", lambda settings: [])
     assert doctor.disk(Settings()).state == "note"
 
 

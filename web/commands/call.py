@@ -18,7 +18,7 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 from pipeline.audio import Audio
 from pipeline.config import Settings
 from pipeline.service import CannotStart, Service
-from pipeline.tracing import TracingUnavailable
+from pipeline.telemetry.tracing import TracingUnavailable
 from web.commands.output import clear_errors, console, errors
 from web.commands.talk import UnusableRecording, check_folder, read_recording, write_recording
 from web.options import with_settings

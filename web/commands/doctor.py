@@ -17,8 +17,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from pipeline import catalogue, preparation
 from pipeline.config import Settings
+from pipeline.models import catalogue, preparation
 from web.commands.output import console, print_json
 from web.options import with_settings
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from pipeline.catalogue import ArtifactUnavailable
 from pipeline.config import Settings
-from pipeline.language import explain as explain_reply
+from pipeline.models.catalogue import ArtifactUnavailable
+from pipeline.models.language import explain as explain_reply
 from web.commands.output import clear_errors, console, print_json
 from web.options import with_settings
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from pipeline import latency_log
 from pipeline.config import Settings
+from pipeline.telemetry import latency_log
 from web.commands.output import clear_errors, console, print_json
 from web.options import with_settings
 

@@ -17,9 +17,9 @@ from rich.progress import (
 )
 from rich.table import Column, Table
 
-from pipeline import catalogue
-from pipeline.catalogue import Artifact, ArtifactUnavailable, UnknownArtifact
-from pipeline.fetch import CacheFull
+from pipeline.models import catalogue
+from pipeline.models.catalogue import Artifact, ArtifactUnavailable, UnknownArtifact
+from pipeline.models.fetch import CacheFull
 from web.commands.output import clear_errors, console, print_json
 
 app = typer.Typer(no_args_is_help=True, help="List, pull and verify the models.")

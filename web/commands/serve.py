@@ -8,7 +8,7 @@ import signal
 
 from pipeline.config import Settings
 from pipeline.service import CannotStart, Service
-from pipeline.tracing import TracingUnavailable
+from pipeline.telemetry.tracing import TracingUnavailable
 from web.commands.output import clear_errors, errors
 from web.options import with_settings
 from web.server import CannotListen, Server

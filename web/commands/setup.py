@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline import preparation
 from pipeline.config import Settings
+from pipeline.models import preparation
 from web.commands.models import MODEL_ERRORS, pull_with_progress
 from web.commands.output import clear_errors, console
 from web.options import with_settings

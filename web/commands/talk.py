@@ -16,7 +16,7 @@ from rich.markup import escape
 from pipeline.audio import Audio, StreamResampler, mix_to_mono
 from pipeline.config import Settings
 from pipeline.service import CannotStart, Service
-from pipeline.tracing import TracingUnavailable
+from pipeline.telemetry.tracing import TracingUnavailable
 from web.commands.output import clear_errors, console, errors, print_json
 from web.options import with_settings
 from web.server import CannotListen, Server

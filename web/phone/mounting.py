@@ -15,7 +15,7 @@ import httpx
 from websockets.asyncio.server import ServerConnection
 from websockets.http11 import Request, Response
 
-from pipeline.latency_log import mask_number
+from pipeline.telemetry.latency_log import mask_number
 from web.phone import documents, signatures
 from web.phone.accounts import HangUps, hang_up_at
 from web.phone.asterisk import Asterisk

@@ -26,7 +26,8 @@ _LAST_WORDS_SECONDS = 1.0
 
 _TAIL_SECONDS = 0.2
 """When nothing has followed a piece of a reply for so long, what the resampler and the framing still hold is
-sent: later than any stutter, and before the carrier's buffer runs dry (see `pipeline.playout.Pacing`)."""
+sent: later than any stutter, and before the carrier's buffer runs dry
+(see `pipeline.speaking.playout.Pacing`)."""
 
 _MOST_MARKS = 100
 """Marks that are waited for; a carrier that gives none back does not make the list grow."""

@@ -14,7 +14,7 @@ from pipeline.agent import Agent, AgentError
 from pipeline.call import Call
 from pipeline.events import Audio, Peer
 from pipeline.stages import Stages
-from pipeline.timeline import TurnRecord
+from pipeline.telemetry.timeline import TurnRecord
 from tests.pipeline.fakes import (
     QUIET,
     RATE,

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from asr.recogniser import Partial, Transcript, Word
 from pipeline.config import Settings
-from pipeline.tracing import TracingUnavailable
+from pipeline.telemetry.tracing import TracingUnavailable
 from tests.web.phone.served import PhoneTestSettings, serving
 from web.cli import main
 from web.commands.call import CallFailed, _call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipeline.turn_tail import Expecting
+from pipeline.turns.completeness import Expecting
 
 _EMAIL = re.compile(r"\be-?mail\b", re.IGNORECASE)
 _DIGITS = re.compile(r"\b(number|digits?|code|zip|date of birth|pin)\b", re.IGNORECASE)

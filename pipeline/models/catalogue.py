@@ -24,7 +24,15 @@ import platformdirs
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pipeline.fetch import BLOCK, CacheFull, Hub, Packages, SourceFailed, Wanted, disk_full_as_cache_full
+from pipeline.models.fetch import (
+    BLOCK,
+    CacheFull,
+    Hub,
+    Packages,
+    SourceFailed,
+    Wanted,
+    disk_full_as_cache_full,
+)
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pipeline.timeline import DURATIONS, MARKS
+from pipeline.telemetry.timeline import DURATIONS, MARKS
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
@@ -69,7 +69,7 @@ class Tracing:
         return cls(provider.get_tracer("rejoinder"))
 
     def observe(self, record: Mapping[str, Any]) -> None:
-        """Make the spans of one finished turn (see `pipeline.timeline.TurnRecord.as_dict`)."""
+        """Make the spans of one finished turn (see `pipeline.telemetry.timeline.TurnRecord.as_dict`)."""
         from opentelemetry.trace import set_span_in_context
 
         times = _wall_times(record)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.turn_tail import Expecting, is_fragment, is_short_answer, needs_no_mark, tail
+from pipeline.turns.completeness import Expecting, is_fragment, is_short_answer, needs_no_mark, tail
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from pipeline import catalogue
-from pipeline.catalogue import Artifact
 from pipeline.config import Settings
+from pipeline.models import catalogue
+from pipeline.models.catalogue import Artifact
 
 ALWAYS = ("voice activity", "end of turn")
 
@@ -46,7 +46,7 @@ def pack_models(settings: Settings, progress: Callable[[str], None]) -> list[str
     from llm.checkpoints import UnsupportedCheckpoint
     from llm.targets.cpu.build import ensure_built
     from llm.targets.cpu.packed import open_packed
-    from pipeline.language import is_remote, place
+    from pipeline.models.language import is_remote, place
 
     if is_remote(settings):
         return []

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from asr.recogniser import Transcript
-from pipeline.audio_clock import RATE
 from pipeline.events import Audio, CallEvent, StageProgress
-from pipeline.reply import Reply, Spoken
+from pipeline.hearing.audio_clock import RATE
+from pipeline.speaking.reply import Reply, Spoken
 from pipeline.stages import Listening
-from pipeline.timeline import Timeline
+from pipeline.telemetry.timeline import Timeline
 from pipeline.workers import CancelToken
 
 _LEAST_STEP_SECONDS = 0.1

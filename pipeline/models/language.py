@@ -9,9 +9,9 @@ from llm.explain import Explanation
 from llm.explain import explain as explain_reply
 from llm.language_model import LanguageModel, Message, Sampling
 from llm.remote import RemoteLanguageModel
-from pipeline import catalogue
 from pipeline.agent import choose_agent
 from pipeline.config import Settings, is_url
+from pipeline.models import catalogue
 from pipeline.stages import LanguageStage
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from llm.language_model import Delta, Finished, Message, ReplyEvent, Sampling
 from llm.stats import ReplyStats
-from pipeline.precedence import Precedence
-from pipeline.reply import Reply
-from pipeline.timeline import Timeline
+from pipeline.language_priority import Precedence
+from pipeline.speaking.reply import Reply
+from pipeline.telemetry.timeline import Timeline
 from pipeline.workers import Workers
 from tests.pipeline.fakes import Detector, Scene, SlowReader
 from tests.virtual_time import run

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from asr.recogniser import Transcript
 from asr.vad import EXIT, VoiceFrame
-from pipeline.audio_clock import RATE
-from pipeline.commit_gate import CommitGate
-from pipeline.drafting import Drafting
-from pipeline.echo import WINDOW_SECONDS, EchoGuard
 from pipeline.events import Audio, SpeechDismissed, SpeechStarted, TranscriptDelta
-from pipeline.interruption import AGREEMENTS, Verdict, judge, words
-from pipeline.microphone import Microphone
-from pipeline.reply import StageFailed
+from pipeline.hearing.audio_clock import RATE
+from pipeline.hearing.echo import WINDOW_SECONDS, EchoGuard
+from pipeline.hearing.interruption import AGREEMENTS, Verdict, judge, words
+from pipeline.hearing.microphone import Microphone
+from pipeline.speaking.reply import StageFailed
 from pipeline.stages import Listening
-from pipeline.turn import PREROLL_SECONDS, Turn
+from pipeline.turns.commit_gate import CommitGate
+from pipeline.turns.drafting import Drafting
+from pipeline.turns.turn import PREROLL_SECONDS, Turn
 
 if TYPE_CHECKING:
     from pipeline.call import Call
@@ -243,7 +243,7 @@ class Listener:
         self._call.mouth.pause()
 
     def weigh(self, turn: Turn, text: str, *, final: bool, confidence: float = 1.0) -> Verdict:
-        """Is this an interruption? Acts on the verdict (see `pipeline.interruption.judge`)."""
+        """Is this an interruption? Acts on the verdict (see `pipeline.hearing.interruption.judge`)."""
         mouth = self._call.mouth
         verdict = judge(
             self._call.agent.interruptions,

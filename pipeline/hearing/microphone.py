@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.audio_clock import RATE, AudioClock
 from pipeline.events import Audio
+from pipeline.hearing.audio_clock import RATE, AudioClock
 
 log = logging.getLogger("rejoinder.call")
 

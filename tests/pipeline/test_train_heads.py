@@ -10,10 +10,11 @@ import pytest
 from llm.drafters.draft_heads import Kind
 from llm.drafters.heads import HeadsError
 from llm.language_model import Finished, LanguageModel, Message, Sampling
-from pipeline import catalogue, heads
 from pipeline.config import Settings
-from pipeline.heads import train_heads
-from pipeline.language import load_embedded
+from pipeline.models import catalogue
+from pipeline.models import train_heads as heads
+from pipeline.models.language import load_embedded
+from pipeline.models.train_heads import train_heads
 from tests.models import path
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")  # what is trained here is too small for two

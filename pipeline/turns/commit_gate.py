@@ -9,19 +9,19 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from asr.recogniser import Transcript
-from pipeline.audio_clock import RATE
-from pipeline.drafting import Drafting
 from pipeline.events import SpeechStopped, TranscriptDone
-from pipeline.expecting import expecting
-from pipeline.interruption import words
-from pipeline.mouth import Answer
-from pipeline.reply import StageFailed
-from pipeline.turn import Attempt, Turn
-from pipeline.turn_policy import required_silence_ms
+from pipeline.hearing.audio_clock import RATE
+from pipeline.hearing.interruption import words
+from pipeline.speaking.reply import StageFailed
+from pipeline.speaking.reply_player import Answer
+from pipeline.turns.drafting import Drafting
+from pipeline.turns.expected_answer import expecting
+from pipeline.turns.policy import required_silence_ms
+from pipeline.turns.turn import Attempt, Turn
 
 if TYPE_CHECKING:
     from pipeline.call import Call
-    from pipeline.listener import Listener
+    from pipeline.turns.turn_taking import Listener
 
 T = TypeVar("T")
 

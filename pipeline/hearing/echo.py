@@ -14,9 +14,9 @@ from collections.abc import Callable
 import numpy as np
 import soxr
 
-from pipeline.audio_clock import RATE
 from pipeline.events import Audio
-from pipeline.microphone import Microphone
+from pipeline.hearing.audio_clock import RATE
+from pipeline.hearing.microphone import Microphone
 
 WINDOW_SECONDS = 0.25
 """How much of the microphone's audio is compared."""

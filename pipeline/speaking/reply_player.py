@@ -20,10 +20,10 @@ from pipeline.events import (
     ReplyText,
     ResumePlayback,
 )
-from pipeline.playout import Playout
-from pipeline.reply import Reply
-from pipeline.timeline import Timeline
-from pipeline.track import TrackSentence
+from pipeline.speaking.playout import Playout
+from pipeline.speaking.reply import Reply
+from pipeline.speaking.reply_audio import TrackSentence
+from pipeline.telemetry.timeline import Timeline
 
 _MARK_EVERY_MS = 500.0
 """Marks this often in the reply's audio, so that a carrier's echo places the heard text within half a

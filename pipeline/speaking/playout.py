@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.events import Audio
-from pipeline.track import Track, TrackSentence
+from pipeline.speaking.reply_audio import Track, TrackSentence
 
 _FRAME_SECONDS = 0.04
 

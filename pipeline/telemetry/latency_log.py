@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.timeline import DURATIONS, MARKS
+from pipeline.telemetry.timeline import DURATIONS, MARKS
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class LatencyLog:
         self._writer.start()
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Queue one turn (see `pipeline.timeline.TurnRecord.as_dict`) for writing."""
+        """Queue one turn (see `pipeline.telemetry.timeline.TurnRecord.as_dict`) for writing."""
         if self._closed:
             self._drop(1, "the log is closed")
             return

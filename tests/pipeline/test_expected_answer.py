@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.expecting import expecting
+from pipeline.turns.expected_answer import expecting
 
 
 @pytest.mark.parametrize(

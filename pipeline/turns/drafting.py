@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from llm.language_model import Sampling
-from pipeline.reply import Reply, StageFailed
-from pipeline.turn import Attempt, Turn
+from pipeline.speaking.reply import Reply, StageFailed
+from pipeline.turns.turn import Attempt, Turn
 from pipeline.workers import CancelToken
 
 if TYPE_CHECKING:

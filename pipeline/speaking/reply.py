@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from llm.language_model import Delta, Finished, Message, ReplyEvent, Sampling, Sentence
-from pipeline.precedence import Precedence
-from pipeline.timeline import Timeline
-from pipeline.track import Track
+from pipeline.language_priority import Precedence
+from pipeline.speaking.reply_audio import Track
+from pipeline.telemetry.timeline import Timeline
 from pipeline.workers import CancelToken, Workers
 from tts.voice import Voice, VoiceChunk
 
