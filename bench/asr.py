@@ -26,7 +26,7 @@ from asr.recogniser import Recogniser, Word
 from bench.questions import RATE, SPEAKERS
 from bench.report import machine, percentile, show
 from bench.utterances import INSTALL, SENTENCES, Spoken, recorded, silence, spoken
-from pipeline.events import Audio
+from pipeline.audio import Audio
 from pipeline.large_pages import start_with_large_pages
 from pipeline.models import catalogue
 

@@ -18,9 +18,9 @@ from asr.recogniser import Recogniser
 from bench.caller import RATE, Caller, with_call
 from bench.questions import SPEAKERS, caller_voice, speak
 from bench.report import percentile
-from pipeline.audio import StreamResampler
+from pipeline.audio import Audio, StreamResampler
 from pipeline.call import Call
-from pipeline.events import Audio, ClearPlayback, PausePlayback, ReplyAudio, ReplyDone, TurnLogged
+from pipeline.events import ClearPlayback, PausePlayback, ReplyAudio, ReplyDone, TurnLogged
 from pipeline.service import Service
 
 INTERRUPTIONS = (

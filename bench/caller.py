@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from pipeline.audio import Audio
 from pipeline.call import Call
-from pipeline.events import Audio, CallEvent, ReplyDone, TurnLogged
+from pipeline.events import CallEvent, ReplyDone, TurnLogged
 
 RATE = 16_000
 PACKET_SECONDS = 0.02

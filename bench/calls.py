@@ -31,8 +31,8 @@ from bench.questions import QUESTIONS, Question, record
 from bench.report import machine, percentile, show, spread
 from llm.language_model import Finished, LanguageModel, Message, Sampling
 from pipeline.agent import choose_agent
+from pipeline.audio import Audio
 from pipeline.config import load
-from pipeline.events import Audio
 from pipeline.large_pages import start_with_large_pages
 from pipeline.models import catalogue
 from pipeline.service import Service

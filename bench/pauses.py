@@ -18,7 +18,7 @@ import numpy as np
 from asr.whisper import FRAMES_PER_SECOND, Whisper
 from bench.questions import RATE
 from bench.utterances import Spoken, silence, voiced
-from pipeline.events import Audio
+from pipeline.audio import Audio
 
 HISS = 10 ** (-62 / 20)  # a line is never quite silent
 WORDS_A_HOLD = 3

@@ -20,9 +20,8 @@ from bench import phone_calls, phone_noise, phone_speech
 from bench.barge_in import INTERRUPTIONS
 from bench.questions import QUESTIONS, SPEAKERS, caller_voice, speak
 from bench.report import machine, show
-from pipeline.audio import StreamResampler
+from pipeline.audio import Audio, StreamResampler
 from pipeline.config import load
-from pipeline.events import Audio
 from pipeline.large_pages import start_with_large_pages
 from pipeline.models import catalogue
 from tts.load import load_voice

@@ -15,7 +15,7 @@ import numpy as np
 
 from asr.vad import SileroVad, VoiceFrame
 from bench.report import percentile
-from pipeline.events import Audio
+from pipeline.audio import Audio
 from tests.pipeline.fakes import LevelVad, Parrot
 from tests.virtual_time import run
 from tests.web.phone.noise import NoiseReader, what_was_heard
@@ -220,7 +220,7 @@ def _memory_a_turn(minutes: int) -> int:
 
 def _left(scene: PhoneScene) -> int:
     """What waits anywhere on the way when the call is over."""
-    left = scene.phone.player.frames + scene.call.outbox._queue.qsize()
+    left = scene.phone.player.frames + scene.call._outbox._queue.qsize()
     for queue in (scene.line.to_bridge, scene.line.to_carrier):
         while not queue.empty():
             left += queue.get_nowait() is not None  # None says that the line is closed

@@ -13,8 +13,7 @@ import soundfile
 
 from asr.recogniser import Recogniser
 from bench.questions import QUESTIONS, record
-from pipeline.audio import StreamResampler
-from pipeline.events import Audio
+from pipeline.audio import Audio, StreamResampler
 from pipeline.models import catalogue
 from tts.voice import Voice
 from web.phone.encodings import MULAW

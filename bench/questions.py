@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from pipeline.audio import StreamResampler
-from pipeline.events import Audio
+from pipeline.audio import Audio, StreamResampler
 from pipeline.models import catalogue
 from tts.load import load_voice
 from tts.voice import Voice

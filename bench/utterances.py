@@ -11,7 +11,7 @@ import numpy as np
 import soundfile
 
 from bench.questions import RATE, caller_voice, speak
-from pipeline.events import Audio
+from pipeline.audio import Audio
 
 RECORDINGS = Path("/usr/share/pocketsphinx/test/data")
 INSTALL = "recordings of people are left out: apt-get install pocketsphinx-testdata"

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from llm.sentences import SentencePolicy
-from pipeline.turns.policy import TurnPolicy
 
 SHIPPED = Path(__file__).with_name("agents")
 
@@ -84,24 +83,17 @@ class Patience(_Part):
     """
 
     soft_end_ms: float = Field(default=200, ge=60)
-    min_silence_ms: float | None = Field(default=None, ge=60)
-    max_silence_ms: float | None = Field(default=None, ge=200)
+    min_silence_ms: float = Field(default=340, ge=60)
+    max_silence_ms: float = Field(default=2500, ge=200)
     max_turn_seconds: float = Field(default=180.0, ge=5)
-
-    @property
-    def policy(self) -> TurnPolicy:
-        """The same for the decision, with its defaults for what is not set."""
-        given = {name: getattr(self, name) for name in ("soft_end_ms", "min_silence_ms", "max_silence_ms")}
-        return TurnPolicy(**{name: ms for name, ms in given.items() if ms is not None})
 
     @model_validator(mode="after")
     def _bounds_can_be_kept(self) -> Self:
-        policy = self.policy
         for name in ("soft_end_ms", "min_silence_ms"):
-            ms = getattr(policy, name)
-            if ms > policy.max_silence_ms:
+            if getattr(self, name) > self.max_silence_ms:
                 raise ValueError(
-                    f"{name} = {ms:g} is above max_silence_ms = {policy.max_silence_ms:g}: set both to fit"
+                    f"{name} = {getattr(self, name):g} is above max_silence_ms = {self.max_silence_ms:g}: "
+                    "set both to fit"
                 )
         return self
 

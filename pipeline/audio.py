@@ -9,7 +9,11 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-Audio = NDArray[np.float32]
+from asr.audio import SAMPLE_RATE
+from asr.audio import Audio as Audio
+
+CALLER_RATE = SAMPLE_RATE
+"""Hz; what the caller says is listened to at this rate, whatever the wire's."""
 
 _EMPTY: Audio = np.zeros(0, dtype=np.float32)
 

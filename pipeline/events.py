@@ -10,10 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-Audio = NDArray[np.float32]
+from pipeline.audio import Audio
 
 
 class PeerGone(Exception):

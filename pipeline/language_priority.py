@@ -11,7 +11,7 @@ _LOOK_SECONDS = 0.02
 """Seconds between a waiting draft's looks at whether it was cancelled."""
 
 
-class Precedence:
+class LanguagePriority:
     """Of the replies that the language stage is making, which are committed. Used from the loop and from the
     stage's threads.
 

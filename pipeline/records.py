@@ -7,13 +7,13 @@ from typing import Literal
 
 from pipeline.speaking.reply_player import Answer
 from pipeline.telemetry.timeline import Timeline, TurnRecord
-from pipeline.turns.turn import Attempt, Turn
+from pipeline.turns.turn import Revision, Turn
 
 Fate = Literal["whole", "part", "none", "wasted"]
 
 
 def draft_fate(
-    turn: Turn, attempt: Attempt, drafted_before_commit: bool, accepted: int, offered: int
+    turn: Turn, revision: Revision, drafted_before_commit: bool, accepted: int, offered: int
 ) -> Fate:
     """How the reply draft fared, judged when the reply is over.
 
@@ -47,15 +47,15 @@ class Records:
         record.heard_text = answer.heard
         record.status = answer.status
         record.interrupted = answer.status == "interrupted"
-        record.audio_seconds = answer.reply.track.seconds
+        record.audio_seconds = answer.reply.sound.seconds
         stats = answer.reply.stats
         record.language = stats
         commit, first = answer.timeline.at("commit"), answer.timeline.at("llm_first_token")
-        attempt = turn.attempt
-        if attempt is not None:
+        revision = turn.under_way
+        if revision is not None:
             record.draft_fate = draft_fate(
                 turn,
-                attempt,
+                revision,
                 commit is not None and first is not None and first < commit,
                 int(stats.get("reply_draft_accepted", 0)),
                 int(stats.get("reply_draft_tokens", 0)),
@@ -68,7 +68,7 @@ class Records:
             "false_interruptions": answer.false_interruptions,
             "echoes": answer.echoes,
             "cut_off": turn.cut_off,
-            "hold_phrase": answer.reply.track.filler_samples > 0,
+            "hold_phrase": answer.reply.sound.filler_samples > 0,
         }
         return record
 

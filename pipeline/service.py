@@ -19,7 +19,7 @@ from pipeline.agent import Agent, AgentError, choose_agent, find_agents, load_ag
 from pipeline.call import Call
 from pipeline.config import Settings
 from pipeline.events import Peer
-from pipeline.language_priority import Precedence
+from pipeline.language_priority import LanguagePriority
 from pipeline.models import catalogue
 from pipeline.models.fetch import CacheFull
 from pipeline.models.language import is_remote, load_language
@@ -113,7 +113,7 @@ class Service:
                 voice=voices[default.name],
                 speculate=settings.speculate,
                 anticipate=settings.anticipate,
-                precedence=Precedence(settings.max_calls if is_remote(settings) else 1),
+                priority=LanguagePriority(settings.max_calls if is_remote(settings) else 1),
                 no_draft_because=lambda: service.no_draft_because(),
             ),
             LatencyLog(
@@ -135,7 +135,7 @@ class Service:
         `committed`, replies that are waited for and take the language stage. None when it would not."""
         if self.calls > (os.cpu_count() or 1):
             return "calls"
-        return "committed" if self.stages.precedence.taken else None
+        return "committed" if self.stages.priority.taken else None
 
     def call(
         self,

@@ -3,21 +3,29 @@ here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from asr.recogniser import Partial, Transcript
 from asr.vad import VoiceFrame
-from llm.language_model import Message
+from llm.language_model import Message, ReplyEvent, Sampling
 from llm.sentences import SentencePolicy
-from pipeline.events import Audio
-from pipeline.language_priority import Precedence
-from pipeline.speaking.reply import Speaker
+from pipeline.audio import Audio
+from pipeline.language_priority import LanguagePriority
 from pipeline.workers import Workers
 from tts.voice import Voice
 
 Cancelled = Callable[[], bool]
+
+
+class StageFailed(Exception):
+    """A stage raised. `stage`: asr, llm or tts; the cause is chained."""
+
+    def __init__(self, stage: str, cause: BaseException) -> None:
+        super().__init__(f"{stage}: {cause}")
+        self.stage = stage
+        self.cause = cause
 
 
 class VoiceActivity(Protocol):
@@ -26,7 +34,7 @@ class VoiceActivity(Protocol):
     def push(self, audio: Audio) -> list[VoiceFrame]: ...
 
 
-class Listening(Protocol):
+class TurnRecognition(Protocol):
     """One caller turn being recognised (see asr.recogniser.Utterance)."""
 
     @property
@@ -39,8 +47,17 @@ class Listening(Protocol):
     def finish(self, cancelled: Cancelled) -> Transcript: ...
 
 
-class Talk(Speaker, Protocol):
+class LanguageSession(Protocol):
     """One call's side of the language stage (see llm.language_model.Conversation)."""
+
+    def reply(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        *,
+        draft: Sequence[int] = (),
+        cancelled: Cancelled,
+    ) -> Iterator[ReplyEvent]: ...
 
     def prefill(self, messages: Sequence[Message], cancelled: Cancelled) -> int: ...
 
@@ -49,20 +66,20 @@ class Talk(Speaker, Protocol):
     def close(self) -> None: ...
 
 
-class Recogniser(Protocol):
-    def open(self, *, hotwords: Sequence[str] = (), alone: Sequence[str] = ()) -> Listening: ...
+class RecognitionStage(Protocol):
+    def open(self, *, hotwords: Sequence[str] = (), alone: Sequence[str] = ()) -> TurnRecognition: ...
 
 
-class VoiceActivityModel(Protocol):
+class VoiceActivityStage(Protocol):
     def open(self) -> VoiceActivity: ...
 
 
-class EndOfTurnDetector(Protocol):
+class EndOfTurnStage(Protocol):
     def probability(self, audio: Audio) -> float: ...
 
 
 class LanguageStage(Protocol):
-    def open(self, *, tenant: str = "", sentences: SentencePolicy = ...) -> Talk: ...
+    def open(self, *, tenant: str = "", sentences: SentencePolicy = ...) -> LanguageSession: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +87,17 @@ class Stages:
     """What all calls of a process share.
 
     `speculate`: draft behind the commit gate. `anticipate`: begin the draft before the soft end.
-    `precedence`: whose replies the language stage makes first. `no_draft_because`: why the machine has no
+    `priority`: whose replies the language stage makes first. `no_draft_because`: why the machine has no
     room for work that may be thrown away, None when it has.
     """
 
     workers: Workers
-    vad: VoiceActivityModel
-    recogniser: Recogniser
-    end_of_turn: EndOfTurnDetector
+    vad: VoiceActivityStage
+    recogniser: RecognitionStage
+    end_of_turn: EndOfTurnStage
     language: LanguageStage
     voice: Voice
     speculate: bool = True
     anticipate: bool = True
-    precedence: Precedence = field(default_factory=Precedence)
+    priority: LanguagePriority = field(default_factory=LanguagePriority)
     no_draft_because: Callable[[], str | None] = lambda: None

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import soxr
 
-from pipeline.events import Audio
+from pipeline.audio import Audio
 from pipeline.hearing.audio_clock import RATE
 from pipeline.hearing.microphone import Microphone
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.events import Audio
+from pipeline.audio import Audio
 from pipeline.hearing.audio_clock import RATE, AudioClock
 
 log = logging.getLogger("rejoinder.call")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.events import Audio
-from pipeline.speaking.reply_audio import Track, TrackSentence
+from pipeline.audio import Audio
+from pipeline.speaking.reply_sound import ReplySound, TimedSentence
 
 _FRAME_SECONDS = 0.04
 
@@ -27,18 +27,18 @@ class Playout:
     `send_audio(samples, offset_ms)` and `begin_sentence(sentence)` put things on the wire. The playback
     position is paced: what was sent since the clock started, less the time paused; a peer's own reports
     replace the estimate. `starved` is awaited once if the first audio is late: it may put a filler on the
-    track.
+    sound.
     """
 
     def __init__(
         self,
-        track: Track,
+        sound: ReplySound,
         *,
         send_audio: Callable[[Audio, float], Awaitable[None]],
-        begin_sentence: Callable[[TrackSentence], Awaitable[None]],
+        begin_sentence: Callable[[TimedSentence], Awaitable[None]],
         pacing: Pacing | None = None,
     ) -> None:
-        self.track = track
+        self.sound = sound
         self.underruns = 0
         self._send_audio = send_audio
         self._begin_sentence = begin_sentence
@@ -60,7 +60,7 @@ class Playout:
 
     @property
     def sent_seconds(self) -> float:
-        return self._cursor / self.track.rate
+        return self._cursor / self.sound.rate
 
     @property
     def paused(self) -> bool:
@@ -76,11 +76,11 @@ class Playout:
         Silence where it played nothing of this reply, or where what it will play is not known yet.
         """
         here = self._position() - (self._now() - at)
-        start, stop = (round(seconds * self.track.rate) for seconds in (here - before, here + after))
+        start, stop = (round(seconds * self.sound.rate) for seconds in (here - before, here + after))
         audio = np.zeros(stop - start, np.float32)
         first, last = max(start, 0), min(stop, self._cursor)
         if first < last:
-            audio[first - start : last - start] = self.track.read(first, last - first)
+            audio[first - start : last - start] = self.sound.read(first, last - first)
         return audio
 
     def report_played(self, seconds: float) -> None:
@@ -96,12 +96,12 @@ class Playout:
         return now - (played - seconds) - sum(stood for at, stood in self._stops if at > seconds)
 
     async def run(self) -> None:
-        """Send until the track is over and, by the clock, played; returns early after `stop`."""
+        """Send until the sound is over and, by the clock, played; returns early after `stop`."""
         while not self._stopped:
             await self._running.wait()
-            if await self.track.more_than(self._cursor):
+            if await self.sound.more_than(self._cursor):
                 await self._send_frame()
-            elif self.started and (left := self.track.seconds - self._paced()) > 1e-6:
+            elif self.started and (left := self.sound.seconds - self._paced()) > 1e-6:
                 await asyncio.sleep(left)
             else:
                 break
@@ -111,8 +111,8 @@ class Playout:
         if self.paused or self._stopped:
             return
         await self._announce()
-        samples = self.track.read(self._cursor, round(_FRAME_SECONDS * self.track.rate))
-        offset_ms = self._cursor / self.track.rate * 1000
+        samples = self.sound.read(self._cursor, round(_FRAME_SECONDS * self.sound.rate))
+        offset_ms = self._cursor / self.sound.rate * 1000
         self._start_clock()
         self._cursor += samples.size
         await self._send_audio(samples, offset_ms)
@@ -132,7 +132,7 @@ class Playout:
             played = self.played_seconds()
             self._stops.append((played, now - self._paused_at))
             if rewind:
-                self._cursor = round(played * self.track.rate)
+                self._cursor = round(played * self.sound.rate)
             self._clock_start = now - played
             if self._reported is not None:
                 self._reported = (now, played)
@@ -145,7 +145,7 @@ class Playout:
             self._paused_at = self._now()
         self._stopped = True
         self._running.set()
-        self.track.break_off()
+        self.sound.break_off()
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
@@ -181,8 +181,8 @@ class Playout:
             self.underruns += 1
 
     async def _announce(self) -> None:
-        while self._announced < len(self.track.sentences):
-            sentence = self.track.sentences[self._announced]
+        while self._announced < len(self.sound.sentences):
+            sentence = self.sound.sentences[self._announced]
             if sentence.start_sample > self._cursor:
                 return
             self._announced += 1

@@ -1,46 +1,23 @@
-"""One reply being made: the language stage's sentences into the voice, onto a track. Nothing here sends
-anything."""
+"""One reply being made: sentences of the language stage into the voice. Nothing here sends anything."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from llm.language_model import Delta, Finished, Message, ReplyEvent, Sampling, Sentence
-from pipeline.language_priority import Precedence
-from pipeline.speaking.reply_audio import Track
+from pipeline.language_priority import LanguagePriority
+from pipeline.speaking.reply_sound import ReplySound
+from pipeline.stages import LanguageSession, StageFailed
 from pipeline.telemetry.timeline import Timeline
 from pipeline.workers import CancelToken, Workers
 from tts.voice import Voice, VoiceChunk
 
 AHEAD_SENTENCES = 2
 """Sentences drafted before commit; the rest waits for the gate, so a refuted draft wastes little."""
-
-
-class Speaker(Protocol):
-    """The language stage as a reply needs it: one call's conversation (see
-    llm.language_model.Conversation)."""
-
-    def reply(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        *,
-        draft: Sequence[int] = (),
-        cancelled: Callable[[], bool],
-    ) -> Iterator[ReplyEvent]: ...
-
-
-class StageFailed(Exception):
-    """A stage raised. `stage`: asr, llm or tts; the cause is chained."""
-
-    def __init__(self, stage: str, cause: BaseException) -> None:
-        super().__init__(f"{stage}: {cause}")
-        self.stage = stage
-        self.cause = cause
 
 
 @dataclass(slots=True)
@@ -54,7 +31,7 @@ class Reply:
     """Drafts, and after `release` completes, one reply.
 
     `generate` and `synthesise` run side by side as tasks of the call. Both end by themselves after `cancel`.
-    The audio lies on `track`; whether it may be sent is the caller's business (the commit gate).
+    The audio lies on `sound`; whether it may be sent is the caller's business (the commit gate).
     """
 
     def __init__(
@@ -63,12 +40,12 @@ class Reply:
         *,
         workers: Workers,
         voice: Voice,
-        precedence: Precedence,
+        priority: LanguagePriority,
         timeline: Timeline,
         reusable: Mapping[str, Spoken] | None = None,
     ) -> None:
         self.id = reply_id
-        self.track = Track(voice.sample_rate)
+        self.sound = ReplySound(voice.sample_rate)
         self.token = CancelToken()
         self.finished: Finished | None = None
         self.failure: StageFailed | None = None
@@ -76,7 +53,7 @@ class Reply:
         self.spoken: dict[str, Spoken] = {}
         self._workers = workers
         self._voice = voice
-        self._precedence = precedence
+        self._priority = priority
         self._timeline = timeline
         self._reusable = reusable or {}
         self._sentences: asyncio.Queue[str | None] = asyncio.Queue()
@@ -100,7 +77,7 @@ class Reply:
     def release(self) -> None:
         """The turn is committed: go on past the drafted sentences."""
         self._released.set()
-        self._precedence.commit(self)
+        self._priority.commit(self)
 
     def cancel(self) -> None:
         """Stop between passes and chunks. What was generated stays readable as `ids` once `generate`
@@ -108,7 +85,7 @@ class Reply:
         self.token.cancel()
         self._released.set()
         self._sentences.put_nowait(None)
-        self.track.break_off()
+        self.sound.break_off()
 
     def say(self, text: str) -> None:
         """A fixed text instead of a generated one: one sentence to the voice."""
@@ -117,21 +94,21 @@ class Reply:
         self._sentences.put_nowait(None)
 
     async def generate(
-        self, speaker: Speaker, messages: Sequence[Message], sampling: Sampling, draft: Sequence[int]
+        self, session: LanguageSession, messages: Sequence[Message], sampling: Sampling, draft: Sequence[int]
     ) -> None:
         """Run the language stage; sentences go to the voice as they end. A failure is kept in `failure`."""
         self._mark("llm_start")
 
         def cancelled() -> bool:
-            return self._precedence.stand_aside(self, self.token)
+            return self._priority.stand_aside(self, self.token)
 
         try:
             events = self._workers.stream(
                 "llm",
-                lambda: speaker.reply(messages, sampling, draft=draft, cancelled=cancelled),
+                lambda: session.reply(messages, sampling, draft=draft, cancelled=cancelled),
                 self.token,
             )
-            with self._precedence.making(self, committed=self._released.is_set()):
+            with self._priority.making(self, committed=self._released.is_set()):
                 async with contextlib.aclosing(events) as replies:
                     async for event in replies:
                         await self._take(event)
@@ -155,15 +132,15 @@ class Reply:
             self.text = event.text
 
     async def synthesise(self) -> None:
-        """Voice the sentences onto the track, in order. A failure is kept in `failure`."""
+        """Voice the sentences into the sound, in order. A failure is kept in `failure`."""
         try:
             while (text := await self._sentences.get()) is not None and not self.token():
-                self.track.begin_sentence(text)
+                self.sound.begin_sentence(text)
                 await self._voice_sentence(text)
         except Exception as error:
             self._fail("tts", error)
         finally:
-            self.track.finish()
+            self.sound.finish()
 
     async def _voice_sentence(self, text: str) -> None:
         self._mark("tts_start")
@@ -187,7 +164,7 @@ class Reply:
     def _put(self, chunk: VoiceChunk) -> None:
         if not self.token():
             self._mark("tts_first_audio")
-            self.track.append(chunk)
+            self.sound.append(chunk)
 
     def _fail(self, stage: str, error: Exception) -> None:
         self.failure = self.failure or StageFailed(stage, error)
@@ -196,3 +173,26 @@ class Reply:
     def _mark(self, name: str) -> None:
         if not self.token():
             self._timeline.mark(name, asyncio.get_running_loop().time())
+
+
+class Replies:
+    """Makes the replies of one call."""
+
+    def __init__(self, call_id: str, *, workers: Workers, voice: Voice, priority: LanguagePriority) -> None:
+        self._call_id = call_id
+        self._workers = workers
+        self._voice = voice
+        self._priority = priority
+        self._made = 0
+
+    def new(self, timeline: Timeline, *, reusable: Mapping[str, Spoken] | None = None) -> Reply:
+        """A reply whose marks go to `timeline`; `reusable`: audio of sentences by their text."""
+        self._made += 1
+        return Reply(
+            f"reply_{self._call_id}_{self._made}",
+            workers=self._workers,
+            voice=self._voice,
+            priority=self._priority,
+            timeline=timeline,
+            reusable=reusable,
+        )

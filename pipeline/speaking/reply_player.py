@@ -8,8 +8,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.audio import Audio
 from pipeline.events import (
-    Audio,
     CallEvent,
     ClearPlayback,
     PausePlayback,
@@ -22,7 +22,7 @@ from pipeline.events import (
 )
 from pipeline.speaking.playout import Playout
 from pipeline.speaking.reply import Reply
-from pipeline.speaking.reply_audio import TrackSentence
+from pipeline.speaking.reply_sound import TimedSentence
 from pipeline.telemetry.timeline import Timeline
 
 _MARK_EVERY_MS = 500.0
@@ -46,7 +46,7 @@ class Answer:
     echoes: int = 0
 
 
-class Mouth:
+class ReplyPlayer:
     """At most one answer at a time. `over(answer)` is called once for each, when it is completed or
     stopped."""
 
@@ -82,13 +82,13 @@ class Mouth:
     @property
     def says(self) -> str:
         """The text of the running answer as far as it has been made, for telling echo from speech."""
-        return self._answer.reply.track.text if self._answer is not None else ""
+        return self._answer.reply.sound.text if self._answer is not None else ""
 
     def say(self, answer: Answer) -> Coroutine[Any, Any, None]:
         """Open the gate: the answer is being said from now on. To be run as a task of the call, which sends
         it until it is over."""
         playout = Playout(
-            answer.reply.track,
+            answer.reply.sound,
             send_audio=lambda samples, offset: self._send_audio(answer, samples, offset),
             begin_sentence=lambda sentence: self._begin_sentence(answer, sentence),
         )
@@ -130,7 +130,7 @@ class Mouth:
         one."""
         answer, playout = self._answer, self._playout
         if answer is None or playout is None:
-            self._interrupted = None  # whoever stops a quiet mouth is about to say something else
+            self._interrupted = None  # whoever stops a quiet player is about to say something else
             return None
         playout.pause()
         answer.timeline.mark("interrupted", asyncio.get_running_loop().time())
@@ -145,15 +145,15 @@ class Mouth:
         """What was played around loop time `at` of what was said last, and its rate (see
         `Playout.played_around`)."""
         sounded = self._sounded
-        return None if sounded is None else (sounded.played_around(at, before, after), sounded.track.rate)
+        return None if sounded is None else (sounded.played_around(at, before, after), sounded.sound.rate)
 
     def report_played(self, reply_id: str, played_ms: float) -> None:
         """The peer's report of what it has played; reports of other replies are stale and dropped."""
         if self._answer is not None and self._playout is not None and self._answer.reply.id == reply_id:
             self._playout.report_played(played_ms / 1000)
-            track = self._answer.reply.track
+            sound = self._answer.reply.sound
             played = min(played_ms / 1000, self._playout.sent_seconds)  # a peer may round up
-            filler_seconds = track.filler_samples / track.rate
+            filler_seconds = sound.filler_samples / sound.rate
             if played > filler_seconds:  # a hold phrase before it is not the answer
                 heard = self._playout.played_at(filler_seconds, played=played)
                 # Asterisk counts a frame as played when it begins to play it.
@@ -169,15 +169,15 @@ class Mouth:
         answer, sent_seconds = self._interrupted
         before = answer.heard
         if answer.reply.id == reply_id:
-            answer.heard = answer.reply.track.heard_text(min(played_ms / 1000, sent_seconds))
+            answer.heard = answer.reply.sound.heard_text(min(played_ms / 1000, sent_seconds))
         return (before, answer.heard) if answer.heard != before else None
 
     def _end(self, answer: Answer, status: str) -> None:
         assert self._playout is not None
-        track = answer.reply.track
+        sound = answer.reply.sound
         answer.status = status
         answer.heard = (
-            track.text if status in ("completed", "cut") else track.heard_text(self._playout.played_seconds())
+            sound.text if status in ("completed", "cut") else sound.heard_text(self._playout.played_seconds())
         )
         if status in ("completed", "cut"):
             answer.timeline.mark("reply_end", asyncio.get_running_loop().time())
@@ -189,15 +189,15 @@ class Mouth:
         self._over(answer)
 
     async def _send_audio(self, answer: Answer, samples: Audio, offset_ms: float) -> None:
-        track = answer.reply.track
-        self._emit(ReplyAudio(answer.turn, answer.revision, answer.reply.id, samples, track.rate, offset_ms))
-        end_ms = offset_ms + samples.size / track.rate * 1000
-        if end_ms >= self._next_mark_ms or (track.complete and end_ms >= track.seconds * 1000 - 1):
+        sound = answer.reply.sound
+        self._emit(ReplyAudio(answer.turn, answer.revision, answer.reply.id, samples, sound.rate, offset_ms))
+        end_ms = offset_ms + samples.size / sound.rate * 1000
+        if end_ms >= self._next_mark_ms or (sound.complete and end_ms >= sound.seconds * 1000 - 1):
             self._next_mark_ms = end_ms + _MARK_EVERY_MS
             name = f"{self._call_id}.{answer.turn}.{answer.revision}.{answer.reply.id}.{round(end_ms)}"
             self._emit(ReplyMark(answer.turn, answer.revision, answer.reply.id, name))
 
-    async def _begin_sentence(self, answer: Answer, sentence: TrackSentence) -> None:
+    async def _begin_sentence(self, answer: Answer, sentence: TimedSentence) -> None:
         self._emit(ReplyText(answer.turn, answer.revision, answer.reply.id, sentence.text))
 
     def _clear_if_not_held(self, answer: Answer) -> None:

@@ -1,27 +1,25 @@
-"""From the caller's silence to the commit: the answer is drafted meanwhile, and only the commit lets it
-out."""
+"""From the caller's silence to the decision that the turn is over. The answer is drafted meanwhile, and only
+the commit lets it out."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from statistics import fmean
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from asr.recogniser import Transcript
-from pipeline.events import SpeechStopped, TranscriptDone
-from pipeline.hearing.audio_clock import RATE
+from pipeline.agent import Patience
+from pipeline.audio import CALLER_RATE
+from pipeline.dialogue import Dialogue
 from pipeline.hearing.interruption import words
-from pipeline.speaking.reply import StageFailed
-from pipeline.speaking.reply_player import Answer
+from pipeline.hearing.microphone import Microphone
+from pipeline.stages import StageFailed, Stages
+from pipeline.tasks import CallTasks
 from pipeline.turns.drafting import Drafting
-from pipeline.turns.expected_answer import expecting
-from pipeline.turns.policy import required_silence_ms
-from pipeline.turns.turn import Attempt, Turn
-
-if TYPE_CHECKING:
-    from pipeline.call import Call
-    from pipeline.turns.turn_taking import Listener
+from pipeline.turns.expected_answer import expected_answer
+from pipeline.turns.policy import TurnPolicy, required_silence_ms
+from pipeline.turns.turn import Revision, Turn
 
 T = TypeVar("T")
 
@@ -36,189 +34,174 @@ _STALLED_SECONDS = 0.3
 """Added to the required silence when the peer has stopped sending audio after the caller went quiet."""
 
 
-class CommitGate:
-    """Runs the attempts of the caller's turns. The listener says when the caller is quiet and owns the
-    turn."""
+@dataclass(frozen=True, slots=True)
+class FinalWords:
+    """What the caller has said in this revision is known; it may be nothing."""
 
-    def __init__(self, call: Call, listener: Listener, drafting: Drafting) -> None:
-        self._call = call
-        self._listener = listener
+    turn: Turn
+    revision: Revision
+    transcript: Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOver:
+    """The caller has been quiet for long enough: the turn is to be committed."""
+
+    turn: Turn
+    revision: Revision
+
+
+GateReport = FinalWords | TurnOver
+
+
+class CommitGate:
+    """Judges the revisions of the caller's turns. Whoever owns the turn says when it is quiet, and acts on
+    the reports."""
+
+    def __init__(
+        self,
+        *,
+        stages: Stages,
+        patience: Patience,
+        microphone: Microphone,
+        dialogue: Dialogue,
+        drafting: Drafting,
+        tasks: CallTasks,
+        report: Callable[[GateReport], None],
+    ) -> None:
+        self._stages = stages
+        self._policy = TurnPolicy.of(patience)
+        self._microphone = microphone
+        self._dialogue = dialogue
         self._drafting = drafting
-        self._policy = call.agent.patience.policy
+        self._tasks = tasks
+        self._report = report
 
     def quiet(self, turn: Turn, silence_ms: float) -> None:
         """The caller has been quiet for so long."""
-        if turn.attempt is None and silence_ms >= self._attempt_after_ms(turn):
-            self._begin_attempt(turn)
-        attempt = turn.attempt
-        if attempt is not None and not attempt.soft_ended and silence_ms >= self._policy.soft_end_ms:
-            self._soft_end(turn, attempt)
-        if attempt is not None and attempt.reply is None and turn.draft_skipped is not None:
-            self._draft_if_room(turn, attempt)
-        self._consider(turn, silence_ms)
+        if turn.under_way is None and silence_ms >= self._begin_after_ms(turn):
+            self._begin(turn)
+        revision = turn.under_way
+        if revision is None:
+            return
+        if not revision.soft_ended and silence_ms >= self._policy.soft_end_ms:
+            self._soft_end(turn, revision)
+        if revision.reply is None and turn.draft_skipped is not None:
+            self.draft_if_room(turn, revision)
+        self._consider(turn, revision, silence_ms)
 
-    def commit(self, turn: Turn, attempt: Attempt) -> None:
-        """The turn is over: the gate opens. What was drafted may be heard; the words enter the memory."""
-        turn.committed = True
-        turn.timeline.mark("commit", self._call.now())
-        self._listener.turn_is_over(turn)
-        quiet = turn.quiet_since if turn.quiet_since is not None else self._listener.microphone.end
-        self._call.emit(SpeechStopped(turn.number, turn.revision, quiet * 1000 // RATE))
-        if attempt.transcript is None:
-            self._listener.unrecognised = turn
-            self._call.start(self._answer_late(turn, attempt))
-        else:
-            self._answer(turn, attempt, attempt.transcript)
+    def may_anticipate(self, turn: Turn) -> bool:
+        """Whether there is room for work on an answer before the soft end."""
+        allowed = self._stages.speculate and self._stages.anticipate and not turn.over_agent
+        return allowed and self._no_draft(turn) is None
 
-    # ---- the attempt
+    def draft_if_room(self, turn: Turn, revision: Revision) -> None:
+        """Draft the reply to the revision's words, unless that would delay somebody."""
+        turn.draft_skipped = self._no_draft(turn)
+        if turn.draft_skipped is None:
+            self._drafting.draft(turn, revision)
 
-    def _attempt_after_ms(self, turn: Turn) -> float:
+    async def recognise(self, turn: Turn, revision: Revision) -> Transcript:
+        """The final transcript of this revision. Raises StageFailed."""
+        assert turn.speech is not None
+        return await self._run("asr", turn.speech.recognition.finish, revision.token)
+
+    # ---- a revision's work
+
+    def _begin_after_ms(self, turn: Turn) -> float:
         """When the answer is begun: at the soft end, or before it when drafts may be wasted."""
         soft_end = self._policy.soft_end_ms
         return min(_ANTICIPATION_MS, soft_end) if self.may_anticipate(turn) else soft_end
 
-    def may_anticipate(self, turn: Turn) -> bool:
-        """Whether there is room for work on an answer before the soft end."""
-        stages = self._call.stages
-        return stages.speculate and stages.anticipate and not turn.over_agent and self._no_draft(turn) is None
-
-    def _begin_attempt(self, turn: Turn) -> None:
+    def _begin(self, turn: Turn) -> None:
         """The caller went quiet: the detector is asked; with drafting the final recognition starts beside it,
         and then the reply, which finds both cores free. Speech over the agent is always recognised now: the
         agent waits to know what it was."""
-        attempt = turn.begin_attempt()
+        revision = turn.begin_revision()
         self._drafting.stop_prefill()
-        self._listener.mark_speech(turn)
-        attempt.detection = self._call.start(self._detect(turn, attempt))
-        if self._call.stages.speculate or turn.over_agent:
-            attempt.recognition = self._call.start(self._final(turn, attempt))
+        turn.mark_speech(self._microphone.time_of)
+        revision.detection = self._tasks.start(self._detect(turn, revision))
+        if self._stages.speculate or turn.over_agent:
+            revision.recognition = self._tasks.start(self._final(turn, revision))
 
-    def _soft_end(self, turn: Turn, attempt: Attempt) -> None:
+    def _soft_end(self, turn: Turn, revision: Revision) -> None:
         """Quiet for long enough to judge whether the turn is over."""
-        attempt.soft_ended = True
-        turn.timeline.mark("soft_end", self._call.now())
-        self._call.start(self._judge(turn, attempt))
+        revision.soft_ended = True
+        turn.timeline.mark("soft_end", self._now())
+        self._tasks.start(self._judge(turn, revision))
 
-    async def _final(self, turn: Turn, attempt: Attempt) -> None:
-        """The final transcript of this revision; starts its draft when there is something to answer."""
-        transcript = await self._transcript(turn, attempt)
-        if not self._alive(turn, attempt):
+    async def _final(self, turn: Turn, revision: Revision) -> None:
+        """The final transcript of this revision, reported."""
+        transcript = await self.recognise(turn, revision)
+        if not turn.alive(revision):
             return
-        said = bool(words(transcript.text))
-        if not said and not attempt.soft_ended:
+        if not words(transcript.text) and not revision.soft_ended:
             return  # too early to tell: recognition is repeated at the soft end
-        attempt.transcript = transcript
-        turn.timeline.mark("asr_final", self._call.now())
-        if turn.over_agent and not self._interrupts(turn, transcript):
-            return
-        if not said:
-            self._listener.drop(turn)
-        elif self._call.stages.speculate:
-            self._draft_if_room(turn, attempt)
+        revision.transcript = transcript
+        turn.timeline.mark("asr_final", self._now())
+        self._report(FinalWords(turn, revision, transcript))
 
-    def _interrupts(self, turn: Turn, transcript: Transcript) -> bool:
-        probabilities = [word.probability for word in transcript.words]
-        confidence = fmean(probabilities) if probabilities else 0.0
-        verdict = self._listener.weigh(turn, transcript.text, final=True, confidence=confidence)
-        return verdict == "stop"
-
-    def _draft_if_room(self, turn: Turn, attempt: Attempt) -> None:
-        turn.draft_skipped = self._no_draft(turn)
-        if turn.draft_skipped is None:
-            self._drafting.draft(turn, attempt)
-
-    def _no_draft(self, turn: Turn) -> str | None:
-        """Why nothing is drafted now: see `Service.no_draft_because`, or `retries`."""
-        return "retries" if turn.refutations >= _MOST_RETRIES else self._call.stages.no_draft_because()
-
-    async def _detect(self, turn: Turn, attempt: Attempt) -> None:
+    async def _detect(self, turn: Turn, revision: Revision) -> None:
         """How much the turn sounds finished."""
-        audio = self._listener.microphone.since(turn.start)
-        detector = self._call.stages.end_of_turn
-        attempt.probability = await self._run("end_of_turn", detector.probability, audio)
+        audio = self._microphone.since(turn.start)
+        revision.probability = await self._run("end_of_turn", self._stages.end_of_turn.probability, audio)
 
-    async def _judge(self, turn: Turn, attempt: Attempt) -> None:
+    async def _judge(self, turn: Turn, revision: Revision) -> None:
         """The detector's answer and the final words together say how long to wait."""
-        assert attempt.detection is not None
-        await asyncio.wait({attempt.detection})
-        if attempt.recognition is not None:
-            await asyncio.wait({attempt.recognition})
-            if attempt.transcript is None and self._alive(turn, attempt):
-                await self._final(turn, attempt)
-        if not self._alive(turn, attempt):
+        assert revision.detection is not None
+        await asyncio.wait({revision.detection})
+        if revision.recognition is not None:
+            await asyncio.wait({revision.recognition})
+            if revision.transcript is None and turn.alive(revision):
+                await self._final(turn, revision)
+        if not turn.alive(revision):
             return
-        heard = attempt.transcript
-        attempt.required_ms = required_silence_ms(
+        heard = revision.transcript
+        required_ms = required_silence_ms(
             self._policy,
-            probability=attempt.probability,
+            probability=revision.probability,
             transcript=heard.text if heard is not None else "",
             closing=heard.closing if heard is not None else None,
-            expecting=expecting(self._call.dialogue.last_agent_words),
+            expecting=expected_answer(self._dialogue.last_agent_words),
             longest_pause_ms=turn.longest_pause_ms,
         )
-        self._consider(turn, self._silence_ms(turn))
-        await self._commit_without_audio(turn, attempt, attempt.required_ms)
-
-    async def _transcript(self, turn: Turn, attempt: Attempt) -> Transcript:
-        assert turn.utterance is not None
-        return await self._run("asr", turn.utterance.finish, attempt.token)
+        turn.judge(required_ms)
+        self._consider(turn, revision, self._silence_ms(turn))
+        await self._commit_without_audio(turn, revision, required_ms)
 
     async def _run(self, pool: str, function: Callable[..., T], *arguments: Any) -> T:
         try:
-            return await self._call.stages.workers.run(pool, function, *arguments)
+            return await self._stages.workers.run(pool, function, *arguments)
         except Exception as error:
             raise StageFailed("asr", error) from error
 
-    def _alive(self, turn: Turn, attempt: Attempt) -> bool:
-        return self._listener.turn is turn and not attempt.token()
+    def _no_draft(self, turn: Turn) -> str | None:
+        """Why nothing is drafted now: see `Service.no_draft_because`, or `retries`."""
+        return "retries" if turn.refutations >= _MOST_RETRIES else self._stages.no_draft_because()
 
     # ---- the decision
 
     def _silence_ms(self, turn: Turn) -> float:
         assert turn.quiet_since is not None
-        return (self._listener.microphone.end - turn.quiet_since) / RATE * 1000
+        return (self._microphone.end - turn.quiet_since) / CALLER_RATE * 1000
 
-    def _consider(self, turn: Turn, silence_ms: float) -> None:
-        """Commit when the caller has been quiet for long enough and, with drafting, the words are known."""
-        attempt = turn.attempt
-        if attempt is None or turn.committed or turn.over_agent or not self._alive(turn, attempt):
+    def _consider(self, turn: Turn, revision: Revision, silence_ms: float) -> None:
+        """Over when the caller has been quiet for long enough and, with drafting, the words are known."""
+        if turn.over_agent or not turn.alive(revision):
             return
-        known = attempt.transcript is not None or not self._call.stages.speculate
-        required = self._policy.max_silence_ms if attempt.required_ms is None else attempt.required_ms
+        known = revision.transcript is not None or not self._stages.speculate
+        required = self._policy.max_silence_ms if revision.required_ms is None else revision.required_ms
         if known and silence_ms >= required:
-            self.commit(turn, attempt)
+            self._report(TurnOver(turn, revision))
 
-    async def _commit_without_audio(self, turn: Turn, attempt: Attempt, required_ms: float) -> None:
+    async def _commit_without_audio(self, turn: Turn, revision: Revision, required_ms: float) -> None:
         """A peer that stops sending when the caller is quiet gives no frames: then the clock decides."""
-        if turn.quiet_since is None:
+        if turn.quiet_since is None or not turn.alive(revision):
             return
-        due = self._listener.microphone.time_of(turn.quiet_since) + required_ms / 1000 + _STALLED_SECONDS
-        await asyncio.sleep(max(0.0, due - self._call.now()))
-        if not self._listener.microphone.waiting and self._alive(turn, attempt):
-            self._consider(turn, required_ms)
+        due = self._microphone.time_of(turn.quiet_since) + required_ms / 1000 + _STALLED_SECONDS
+        await asyncio.sleep(max(0.0, due - self._now()))
+        if not self._microphone.waiting and turn.alive(revision):
+            self._consider(turn, revision, required_ms)
 
-    # ---- the answer
-
-    async def _answer_late(self, turn: Turn, attempt: Attempt) -> None:
-        """Without drafting the final recognition starts only now."""
-        transcript = await self._transcript(turn, attempt)
-        if self._listener.unrecognised is turn:
-            self._listener.unrecognised = None
-        turn.timeline.mark("asr_final", self._call.now())
-        attempt.transcript = transcript
-        if words(transcript.text):
-            self._answer(turn, attempt, transcript)
-        else:
-            self._call.emit(TranscriptDone(turn.number, turn.revision, ""))
-
-    def _answer(self, turn: Turn, attempt: Attempt, transcript: Transcript) -> None:
-        text = transcript.text.strip()
-        self._listener.tell_words(turn, "".join(word.text for word in transcript.words) or text)
-        self._call.emit(TranscriptDone(turn.number, turn.revision, text))
-        self._call.dialogue.caller_said(text)
-        self._call.house_keeping.caller_spoke()
-        reply = attempt.reply or self._drafting.draft(turn, attempt)
-        reply.release()
-        answer = Answer(turn.number, turn.revision, reply, turn.timeline, caller_text=text)
-        self._call.house_keeping.goodbye_after(answer)
-        self._call.answer(turn, answer)
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()

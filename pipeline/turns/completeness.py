@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-Expecting = Literal["", "digits", "email", "yes_no"]
+ExpectedAnswer = Literal["", "digits", "email", "yes_no"]
 Tail = Literal["finished", "doubtful", "unfinished"]
 
 # Words that do not end an English sentence, except in a quotation of themselves.
@@ -41,7 +41,7 @@ _DICTATED = re.compile(r"(?:\d[\s,.-]*)+$")
 _ADDRESS = re.compile(r"(@|\bat\b).*(\.|\bdot\b)\s*[a-z]{2,}\W*$", re.IGNORECASE)
 
 
-def tail(transcript: str, expecting: Expecting = "") -> Tail:
+def tail(transcript: str, expecting: ExpectedAnswer = "") -> Tail:
     """How the turn so far ends. `expecting`: what the agent has asked for. Nothing said is finished."""
     text = transcript.strip()
     words = [word.strip(".?!,").lower() for word in text.split()]

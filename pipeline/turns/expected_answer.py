@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipeline.turns.completeness import Expecting
+from pipeline.turns.completeness import ExpectedAnswer
 
 _EMAIL = re.compile(r"\be-?mail\b", re.IGNORECASE)
 _DIGITS = re.compile(r"\b(number|digits?|code|zip|date of birth|pin)\b", re.IGNORECASE)
@@ -16,7 +16,7 @@ _YES_NO = re.compile(
 )
 
 
-def expecting(agent_said: str) -> Expecting:
+def expected_answer(agent_said: str) -> ExpectedAnswer:
     """Judged by the last sentence that the caller heard; nothing is expected unless it asks."""
     last = re.split(r"(?<=[.!?])\s+", agent_said.strip())[-1]
     if not last.endswith("?") and not re.search(r"\bplease\b", last, re.IGNORECASE):

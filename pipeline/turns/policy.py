@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.turns.completeness import Expecting, is_fragment, is_short_answer, needs_no_mark, tail
+from pipeline.agent import Patience
+from pipeline.turns.completeness import ExpectedAnswer, is_fragment, is_short_answer, needs_no_mark, tail
+
+_PATIENCE = Patience()
 
 
 @dataclass(frozen=True)
@@ -21,10 +24,10 @@ class TurnPolicy:
     inside a sentence, with a third of a second to wait at the median; a silence alone would have to be 1.6 s.
     """
 
-    soft_end_ms: float = 200.0
+    soft_end_ms: float = _PATIENCE.soft_end_ms
     """When it is judged whether the turn is over. The detector was trained on so much silence; it tells as
     much after an eighth of a second, and less later: after half a second most hesitations are ends to it."""
-    min_silence_ms: float = 340.0
+    min_silence_ms: float = _PATIENCE.min_silence_ms
     """Before a turn that sounds and reads finished is committed. The final words and the detector's answer
     are there a little sooner; every 20 ms less would cut off one hesitation in 400 more."""
     unsure_silence_ms: float = 2000.0
@@ -32,7 +35,7 @@ class TurnPolicy:
     not end like a sentence."""
     unfinished_silence_ms: float = 2500.0
     """At least this after a tail that cannot end a sentence, or inside a number or an address."""
-    max_silence_ms: float = 2500.0
+    max_silence_ms: float = _PATIENCE.max_silence_ms
     """The hard limit: after so much silence every turn is over. One hesitation in a hundred lasts longer."""
     sure: float = 0.7
     """The detector's probability from which it asks for no more than the minimum."""
@@ -43,6 +46,15 @@ class TurnPolicy:
     """How far towards the maximum the detector goes beside a transcript; the closing mark goes all the way,
     for it tells ends from hesitations better."""
 
+    @classmethod
+    def of(cls, patience: Patience) -> TurnPolicy:
+        """An agent's policy."""
+        return cls(
+            soft_end_ms=patience.soft_end_ms,
+            min_silence_ms=patience.min_silence_ms,
+            max_silence_ms=patience.max_silence_ms,
+        )
+
 
 def required_silence_ms(
     policy: TurnPolicy,
@@ -50,7 +62,7 @@ def required_silence_ms(
     probability: float | None,
     transcript: str,
     closing: float | None = None,
-    expecting: Expecting = "",
+    expecting: ExpectedAnswer = "",
     longest_pause_ms: float = 0.0,
 ) -> float:
     """Milliseconds of silence after which the turn is committed.

@@ -23,7 +23,7 @@ from llm.stats import ReplyStats
 from pipeline.agent import Agent, Silence
 from pipeline.call import Call
 from pipeline.events import CallEvent, PeerGone, ReplyAudio
-from pipeline.stages import Recogniser, Stages, VoiceActivityModel
+from pipeline.stages import RecognitionStage, Stages, VoiceActivityStage
 from pipeline.telemetry.timeline import TurnRecord
 from pipeline.workers import CancelToken
 from tts.voice import VoiceChunk, WordTiming
@@ -296,8 +296,8 @@ class Scene:
     agent: Agent = field(default_factory=lambda: Agent(name="test", persona="Be brief.", silence=QUIET))
     speculate: bool = True
     no_draft_because: Callable[[], str | None] = lambda: None
-    hearing: Recogniser | None = None
-    vad: VoiceActivityModel = field(default_factory=LevelVad)
+    hearing: RecognitionStage | None = None
+    vad: VoiceActivityStage = field(default_factory=LevelVad)
     peer: RecordingPeer = field(default_factory=RecordingPeer)
     stage_seconds: dict[str, float] = field(default_factory=dict)
     actions: list[tuple[float, Callable[[Call], None]]] = field(default_factory=list)

@@ -63,9 +63,9 @@ def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, message: str
 
 
 def test_patience_that_is_not_set_has_the_decisions_own_bounds() -> None:
-    assert Patience().policy == TurnPolicy()
+    assert TurnPolicy.of(Patience()) == TurnPolicy()
     set_in_part = Patience(soft_end_ms=100, min_silence_ms=250)
-    assert set_in_part.policy == TurnPolicy(soft_end_ms=100, min_silence_ms=250)
+    assert TurnPolicy.of(set_in_part) == TurnPolicy(soft_end_ms=100, min_silence_ms=250)
 
 
 def test_what_cannot_be_read_is_an_agents_error(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.turns.expected_answer import expecting
+from pipeline.turns.expected_answer import expected_answer
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ from pipeline.turns.expected_answer import expecting
     ],
 )
 def test_kinds(said: str, kind: str) -> None:
-    assert expecting(said) == kind
+    assert expected_answer(said) == kind

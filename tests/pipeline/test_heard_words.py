@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.speaking.reply_audio import Track
+from pipeline.speaking.reply_sound import ReplySound
 from tts.hibari import HibariVoice
 from tts.voice import VoiceChunk
 
@@ -32,14 +32,14 @@ def chunks_of(text: str) -> tuple[VoiceChunk, ...]:
     return tuple(voice().synthesise(text, cancelled=lambda: False))
 
 
-def track_of(sentences: list[str]) -> Track:
-    track = Track(voice().sample_rate)
+def sound_of(sentences: list[str]) -> ReplySound:
+    sound = ReplySound(voice().sample_rate)
     for text in sentences:
-        track.begin_sentence(text)
+        sound.begin_sentence(text)
         for chunk in chunks_of(text):
-            track.append(chunk)
-    track.finish()
-    return track
+            sound.append(chunk)
+    sound.finish()
+    return sound
 
 
 @pytest.mark.parametrize("text", WRITTEN)
@@ -56,15 +56,15 @@ def test_every_written_word_is_said_once_and_in_order(text: str) -> None:
 @given(st.lists(st.sampled_from(WRITTEN), min_size=1, max_size=3), st.data())
 @settings(max_examples=60, deadline=None)
 def test_heard_text_grows_by_whole_written_words(sentences: list[str], data: st.DataObject) -> None:
-    track = track_of(sentences)
-    times = sorted(data.draw(st.lists(st.floats(0, track.seconds), min_size=1, max_size=20)))
-    edges = {0, len(track.text), *(word.end_char for word in track.words)}
-    heard = [track.heard_text(time) for time in times]
-    for before, after in zip(heard, [*heard[1:], track.text], strict=True):
+    sound = sound_of(sentences)
+    times = sorted(data.draw(st.lists(st.floats(0, sound.seconds), min_size=1, max_size=20)))
+    edges = {0, len(sound.text), *(word.end_char for word in sound.words)}
+    heard = [sound.heard_text(time) for time in times]
+    for before, after in zip(heard, [*heard[1:], sound.text], strict=True):
         assert after.startswith(before)
         assert len(before) in edges
-        assert not (before[-1:].isalnum() and track.text[len(before) : len(before) + 1].isalnum())
-    assert track.heard_text(track.seconds) == track.text
+        assert not (before[-1:].isalnum() and sound.text[len(before) : len(before) + 1].isalnum())
+    assert sound.heard_text(sound.seconds) == sound.text
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_heard_text_grows_by_whole_written_words(sentences: list[str], data: st.
     [(WRITTEN[0], "$1,234.50"), (WRITTEN[1], "jane.doe+shop@example.co.uk"), (WRITTEN[2], "AB-12-X9")],
 )
 def test_an_amount_an_address_or_a_code_is_heard_whole_or_not(text: str, whole: str) -> None:
-    track = track_of([text])
+    sound = sound_of([text])
     begin, end = text.index(whole), text.index(whole) + len(whole)
-    lengths = {len(track.heard_text(step * 0.02)) for step in range(int(track.seconds * 50))}
+    lengths = {len(sound.heard_text(step * 0.02)) for step in range(int(sound.seconds * 50))}
     assert not any(begin < length < end for length in lengths)
     assert end in lengths

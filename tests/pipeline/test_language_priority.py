@@ -12,7 +12,7 @@ import pytest
 
 from llm.language_model import Delta, Finished, Message, ReplyEvent, Sampling
 from llm.stats import ReplyStats
-from pipeline.language_priority import Precedence
+from pipeline.language_priority import LanguagePriority
 from pipeline.speaking.reply import Reply
 from pipeline.telemetry.timeline import Timeline
 from pipeline.workers import Workers
@@ -58,18 +58,18 @@ class Steps:
 
 
 @contextmanager
-def stage(threads: int = 4) -> Iterator[tuple[Workers, Precedence]]:
+def stage(threads: int = 4) -> Iterator[tuple[Workers, LanguagePriority]]:
     workers = Workers({"llm": threads})
     try:
-        yield workers, Precedence()
+        yield workers, LanguagePriority()
     finally:
         workers.close()
 
 
 def generating(
-    workers: Workers, precedence: Precedence, steps: Steps, *, committed: bool
+    workers: Workers, priority: LanguagePriority, steps: Steps, *, committed: bool
 ) -> tuple[Reply, asyncio.Task[None]]:
-    reply = Reply("r", workers=workers, voice=SlowReader(), precedence=precedence, timeline=Timeline())
+    reply = Reply("r", workers=workers, voice=SlowReader(), priority=priority, timeline=Timeline())
     if committed:
         reply.release()
     return reply, asyncio.ensure_future(reply.generate(steps, [], Sampling(), ()))
@@ -79,7 +79,7 @@ def generating(
 class Waiting:
     """A committed reply that is held up after its first pass, and a draft that waits for it."""
 
-    precedence: Precedence
+    priority: LanguagePriority
     committed: Reply
     draft: Reply
     drafting: asyncio.Task[None]
@@ -89,13 +89,13 @@ class Waiting:
 async def waiting_draft(passes: list[str]) -> AsyncIterator[Waiting]:
     """In the end the committed reply goes on, and both are over."""
     go_on = threading.Event()
-    with stage() as (workers, precedence):
+    with stage() as (workers, priority):
         steps = Steps("c", passes, {1: go_on})
-        committed, making = generating(workers, precedence, steps, committed=True)
+        committed, making = generating(workers, priority, steps, committed=True)
         await steps.first_pass()
-        draft, drafting = generating(workers, precedence, Steps("d", passes), committed=False)
+        draft, drafting = generating(workers, priority, Steps("d", passes), committed=False)
         await asyncio.sleep(0)
-        yield Waiting(precedence, committed, draft, drafting)
+        yield Waiting(priority, committed, draft, drafting)
         go_on.set()
         await asyncio.gather(making, drafting)
 
@@ -105,8 +105,8 @@ def test_a_draft_waits_until_the_committed_reply_is_made() -> None:
 
     async def both() -> None:
         async with waiting_draft(passes) as waiting:
-            assert waiting.precedence.taken
-        assert not waiting.precedence.taken
+            assert waiting.priority.taken
+        assert not waiting.priority.taken
 
     asyncio.run(both())
     assert passes == ["c0", "c1", "c2", "d0", "d1", "d2"]
@@ -117,12 +117,12 @@ def test_a_draft_under_way_stands_aside_between_passes() -> None:
     taken, go_on = threading.Event(), threading.Event()
 
     async def both() -> None:
-        with stage() as (workers, precedence):
+        with stage() as (workers, priority):
             drafting = Steps("d", passes, {1: taken})
-            _, draft = generating(workers, precedence, drafting, committed=False)
+            _, draft = generating(workers, priority, drafting, committed=False)
             await drafting.first_pass()
             steps = Steps("c", passes, {2: go_on})
-            _, committed = generating(workers, precedence, steps, committed=True)
+            _, committed = generating(workers, priority, steps, committed=True)
             await steps.first_pass()
             taken.set()
             go_on.set()
@@ -160,16 +160,16 @@ def test_a_waiting_draft_can_be_cancelled() -> None:
 
 
 def test_a_stage_that_batches_makes_drafts_beside_committed_replies() -> None:
-    precedence = Precedence(at_once=2)
-    with precedence.making("a", committed=True):
-        assert not precedence.taken
-        with precedence.making("b", committed=False):
-            assert not precedence.taken
-            precedence.commit("b")
-            assert precedence.taken
-        assert not precedence.taken
-    precedence.commit("a")
-    assert not precedence.taken, "a reply that is made takes nothing"
+    priority = LanguagePriority(at_once=2)
+    with priority.making("a", committed=True):
+        assert not priority.taken
+        with priority.making("b", committed=False):
+            assert not priority.taken
+            priority.commit("b")
+            assert priority.taken
+        assert not priority.taken
+    priority.commit("a")
+    assert not priority.taken, "a reply that is made takes nothing"
 
 
 # ---- what a call does when there is no room

@@ -172,7 +172,7 @@ def test_memory_of_the_callers_audio_stays_bounded() -> None:
     sizes = []
 
     def look(call: Call) -> None:
-        sizes.append(call.listener.microphone.since(0).size)
+        sizes.append(call._microphone.since(0).size)
 
     looks = [(at, look) for at in (5.0, 30.0, 59.0)]
     scene = Scene(speech=[(1.0, 60.0)], words=[], seconds=60.0, packet_seconds=0.1, actions=looks)

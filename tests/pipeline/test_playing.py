@@ -27,7 +27,7 @@ def test_a_slow_model_is_bridged_by_a_hold_phrase() -> None:
 
 
 def report(played_ms: float) -> Callable[[Call], None]:
-    return lambda call: call.playback(call.mouth.answer.reply.id, played_ms)  # type: ignore[union-attr]
+    return lambda call: call.playback(call.player.answer.reply.id, played_ms)  # type: ignore[union-attr]
 
 
 def test_an_answer_is_not_heard_before_it_was_sent() -> None:

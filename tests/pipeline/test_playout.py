@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from pipeline.events import Audio
+from pipeline.audio import Audio
 from pipeline.speaking.playout import Pacing, Playout
-from pipeline.speaking.reply_audio import Track, TrackSentence
+from pipeline.speaking.reply_sound import ReplySound, TimedSentence
 from tests.virtual_time import run
 from tts.voice import VoiceChunk, WordTiming
 
@@ -28,36 +28,36 @@ class Wire:
     async def audio(self, samples: Audio, offset_ms: float) -> None:
         self.sent.append((asyncio.get_running_loop().time(), offset_ms, samples.size))
 
-    async def sentence(self, sentence: TrackSentence) -> None:
+    async def sentence(self, sentence: TimedSentence) -> None:
         self.sentences.append(sentence.text)
 
 
-def track_of(*sentences: str, seconds_a_word: float = 0.25, complete: bool = True) -> Track:
-    track = Track(RATE)
+def sound_of(*sentences: str, seconds_a_word: float = 0.25, complete: bool = True) -> ReplySound:
+    sound = ReplySound(RATE)
     for text in sentences:
-        track.begin_sentence(text)
+        sound.begin_sentence(text)
         position = 0
         for index, word in enumerate(text.split()):
             position = text.index(word, position)
             timing = WordTiming(
                 position, position + len(word), index * seconds_a_word, (index + 1) * seconds_a_word
             )
-            track.append(VoiceChunk(np.ones(round(seconds_a_word * RATE), np.float32), (timing,)))
+            sound.append(VoiceChunk(np.ones(round(seconds_a_word * RATE), np.float32), (timing,)))
             position += len(word)
     if complete:
-        track.finish()
-    return track
+        sound.finish()
+    return sound
 
 
 def playing(
-    track: Track, during: Callable[[Playout], list[tuple[float, Callable[[], None]]]]
+    sound: ReplySound, during: Callable[[Playout], list[tuple[float, Callable[[], None]]]]
 ) -> tuple[Playout, Wire]:
-    """Play a track; at given times do things to the playout."""
+    """Play a sound; at given times do things to the playout."""
     wire = Wire()
     made: list[Playout] = []
 
     async def main() -> None:
-        playout = Playout(track, send_audio=wire.audio, begin_sentence=wire.sentence, pacing=Pacing(0.3))
+        playout = Playout(sound, send_audio=wire.audio, begin_sentence=wire.sentence, pacing=Pacing(0.3))
         made.append(playout)
         task = asyncio.ensure_future(playout.run())
         for at, action in during(playout):
@@ -70,7 +70,7 @@ def playing(
 
 
 def test_sending_is_never_further_ahead_than_the_lead() -> None:
-    _, wire = playing(track_of("one two three four five six seven eight"), lambda p: [])
+    _, wire = playing(sound_of("one two three four five six seven eight"), lambda p: [])
     assert wire.sent[0][0] == 0
     for at, offset_ms, samples in wire.sent:
         ahead = (offset_ms + samples / RATE * 1000) / 1000 - at
@@ -79,46 +79,46 @@ def test_sending_is_never_further_ahead_than_the_lead() -> None:
 
 
 def test_an_hour_has_no_drift() -> None:
-    track = Track(RATE)
-    track.begin_sentence("x")
+    sound = ReplySound(RATE)
+    sound.begin_sentence("x")
     for _ in range(360):
-        track.append(VoiceChunk(np.zeros(RATE * 10, np.float32)))
-    track.finish()
-    _, wire = playing(track, lambda p: [])
+        sound.append(VoiceChunk(np.zeros(RATE * 10, np.float32)))
+    sound.finish()
+    _, wire = playing(sound, lambda p: [])
     at, offset_ms, _ = wire.sent[-1]
     assert offset_ms / 1000 - at == pytest.approx(0.3, abs=0.045)
 
 
 def test_a_track_that_stops_growing_is_a_gap_and_not_a_jump() -> None:
-    track = track_of("one two", complete=False)
+    sound = sound_of("one two", complete=False)
 
     def go_on() -> None:
-        track.begin_sentence("three four")
-        track.append(VoiceChunk(np.ones(RATE, np.float32)))
-        track.finish()
+        sound.begin_sentence("three four")
+        sound.append(VoiceChunk(np.ones(RATE, np.float32)))
+        sound.finish()
 
-    playout, wire = playing(track, lambda p: [(2.0, go_on)])
+    playout, wire = playing(sound, lambda p: [(2.0, go_on)])
     assert playout.underruns == 1
     assert [offset for _, offset, _ in wire.sent] == sorted(offset for _, offset, _ in wire.sent)
     assert next(at for at, offset, _ in wire.sent if offset >= 500) == 2.0
 
 
 def test_heard_text_by_pacing_at_word_precision() -> None:
-    track = track_of("one two three ", "four five.")
+    sound = sound_of("one two three ", "four five.")
     heard: list[str] = []
 
     def look(playout: Playout) -> None:
-        heard.append(track.heard_text(playout.played_seconds()))
+        heard.append(sound.heard_text(playout.played_seconds()))
 
-    playing(track, lambda p: [(t, lambda: look(p)) for t in (0.1, 0.2, 0.45, 0.9, 1.0, 1.2)])
+    playing(sound, lambda p: [(t, lambda: look(p)) for t in (0.1, 0.2, 0.45, 0.9, 1.0, 1.2)])
     assert heard == ["", "one", "one two", "one two three", "one two three four", "one two three four five."]
 
 
 def test_a_pause_holds_the_position_and_the_sending() -> None:
-    track = track_of("one two three four")
+    sound = sound_of("one two three four")
     positions: list[float] = []
     playout, wire = playing(
-        track,
+        sound,
         lambda p: [
             (0.4, p.pause),
             (2.4, lambda: positions.append(p.played_seconds())),
@@ -134,7 +134,7 @@ def test_a_pause_holds_the_position_and_the_sending() -> None:
 
 def test_a_peer_that_drops_its_buffer_gets_it_again_from_the_heard_position() -> None:
     _, wire = playing(
-        track_of("one two three four"), lambda p: [(0.4, p.pause), (1.0, lambda: p.resume(rewind=True))]
+        sound_of("one two three four"), lambda p: [(0.4, p.pause), (1.0, lambda: p.resume(rewind=True))]
     )
     again = next(offset for at, offset, _ in wire.sent if at >= 1.0)
     assert again == pytest.approx(400, abs=1)
@@ -142,14 +142,14 @@ def test_a_peer_that_drops_its_buffer_gets_it_again_from_the_heard_position() ->
 
 
 def test_a_rewind_after_everything_was_sent_sends_the_rest_again() -> None:
-    _, wire = playing(track_of("one two"), lambda p: [(0.3, p.pause), (1.0, lambda: p.resume(rewind=True))])
+    _, wire = playing(sound_of("one two"), lambda p: [(0.3, p.pause), (1.0, lambda: p.resume(rewind=True))])
     assert sum(samples for at, _, samples in wire.sent if at >= 1.0) == pytest.approx(0.2 * RATE, abs=2)
 
 
 def test_reports_of_the_peer_replace_the_estimate() -> None:
     heard: list[float] = []
     playing(
-        track_of("one two three four"),
+        sound_of("one two three four"),
         lambda p: [(0.5, lambda: p.report_played(0.2)), (0.6, lambda: heard.append(p.played_seconds()))],
     )
     assert heard == [pytest.approx(0.3)]
@@ -171,51 +171,51 @@ def test_when_something_was_played_is_told_without_the_pauses_since(rewind: bool
             (1.5, ask(0.4, 0.5)),
         ]
 
-    playing(track_of("one two three four"), during)
+    playing(sound_of("one two three four"), during)
     assert began == [pytest.approx(0.0), pytest.approx(0.0), pytest.approx(1.4)]
 
 
 def test_when_something_was_played_is_told_without_the_time_at_which_there_was_nothing_to_play() -> None:
-    track = track_of("one two", complete=False)
+    sound = sound_of("one two", complete=False)
     began: list[float] = []
 
     def go_on() -> None:
-        track.begin_sentence("three four")
-        track.append(VoiceChunk(np.ones(RATE, np.float32)))
-        track.finish()
+        sound.begin_sentence("three four")
+        sound.append(VoiceChunk(np.ones(RATE, np.float32)))
+        sound.finish()
 
-    playing(track, lambda p: [(2.0, go_on), (2.1, lambda: began.append(p.played_at(0.0, played=0.6)))])
+    playing(sound, lambda p: [(2.0, go_on), (2.1, lambda: began.append(p.played_at(0.0, played=0.6)))])
     assert began == [pytest.approx(0.0)]
 
 
 def test_a_report_beyond_what_was_sent_is_not_believed() -> None:
     heard: list[float] = []
     playing(
-        track_of("one two three four"),
+        sound_of("one two three four"),
         lambda p: [(0.1, lambda: p.report_played(99.0)), (0.1, lambda: heard.append(p.played_seconds()))],
     )
     assert heard[0] <= 0.45
 
 
 def test_stopping_ends_at_once_and_keeps_the_position() -> None:
-    playout, wire = playing(track_of("one two three four"), lambda p: [(0.4, p.stop)])
+    playout, wire = playing(sound_of("one two three four"), lambda p: [(0.4, p.stop)])
     assert playout.played_seconds() == pytest.approx(0.4)
     assert max(at for at, _, _ in wire.sent) <= 0.4
 
 
 def test_a_filler_before_the_first_sentence_moves_its_words() -> None:
-    track = Track(RATE)
-    track.begin_sentence("late words")
-    track.append_filler(np.zeros(RATE, np.float32))
-    track.append(VoiceChunk(np.ones(RATE, np.float32), (WordTiming(0, 4, 0.0, 0.5),)))
-    assert track.heard_text(1.1) == ""
-    assert track.heard_text(1.5) == "late"
+    sound = ReplySound(RATE)
+    sound.begin_sentence("late words")
+    sound.append_filler(np.zeros(RATE, np.float32))
+    sound.append(VoiceChunk(np.ones(RATE, np.float32), (WordTiming(0, 4, 0.0, 0.5),)))
+    assert sound.heard_text(1.1) == ""
+    assert sound.heard_text(1.5) == "late"
 
 
 def test_reading_across_chunks() -> None:
-    track = Track(RATE)
+    sound = ReplySound(RATE)
     for value in range(5):
-        track.append_filler(np.full(10, value, np.float32))
-    assert track.read(8, 4).tolist() == [0, 0, 1, 1]
-    assert track.read(45, 100).tolist() == [4] * 5
-    assert track.read(50, 10).size == 0
+        sound.append_filler(np.full(10, value, np.float32))
+    assert sound.read(8, 4).tolist() == [0, 0, 1, 1]
+    assert sound.read(45, 100).tolist() == [4] * 5
+    assert sound.read(50, 10).size == 0

@@ -81,7 +81,7 @@ def test_a_peer_that_played_all_there_was_has_not_heard_what_was_not_made() -> N
     amended = []
 
     def interrupt(call: Call) -> None:
-        answer = call.mouth.answer
+        answer = call.player.answer
         assert answer is not None
         call.cancel_reply()
         call.truncate(answer.reply.id, 1e6)

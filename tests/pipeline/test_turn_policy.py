@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.turns.completeness import Expecting, tail
+from pipeline.turns.completeness import ExpectedAnswer, tail
 from pipeline.turns.policy import TurnPolicy, required_silence_ms
 
 POLICY = TurnPolicy()
@@ -17,7 +17,7 @@ SHARE = st.floats(0, 1)
 def required(
     transcript: str,
     probability: float | None = 0.99,
-    expecting: Expecting = "",
+    expecting: ExpectedAnswer = "",
     pause_ms: float = 0.0,
     closing: float | None = 0.99,
 ) -> float:
@@ -96,7 +96,7 @@ def test_a_tail_that_may_go_on_is_not_sure(transcript: str) -> None:
     ],
 )
 def test_what_was_asked_for_has_to_be_complete_and_needs_no_mark(
-    expecting: Expecting, transcript: str, over: bool
+    expecting: ExpectedAnswer, transcript: str, over: bool
 ) -> None:
     assert (required(transcript, expecting=expecting, closing=0.0) == POLICY.min_silence_ms) is over
 
@@ -144,7 +144,7 @@ def test_without_the_detector_the_policy_is_unsure() -> None:
 
 @given(SHARE, SHARE, SHARE, st.text(max_size=40), EXPECTING, st.floats(0, 1e5, allow_nan=False))
 def test_a_surer_detector_or_mark_never_makes_it_longer(
-    one: float, other: float, third: float, transcript: str, expecting: Expecting, pause_ms: float
+    one: float, other: float, third: float, transcript: str, expecting: ExpectedAnswer, pause_ms: float
 ) -> None:
     low, high = sorted((one, other))
     for detector in (True, False):
@@ -158,5 +158,5 @@ def test_a_surer_detector_or_mark_never_makes_it_longer(
 
 
 @given(st.text(max_size=200), EXPECTING)
-def test_any_text_reads_somehow(transcript: str, expecting: Expecting) -> None:
+def test_any_text_reads_somehow(transcript: str, expecting: ExpectedAnswer) -> None:
     assert tail(transcript, expecting) in ("finished", "doubtful", "unfinished")

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from pipeline.agent import Agent, AgentError
+from pipeline.audio import Audio
 from pipeline.call import Call
-from pipeline.events import Audio, Peer
+from pipeline.events import Peer
 from pipeline.stages import Stages
 from pipeline.telemetry.timeline import TurnRecord
 from tests.pipeline.fakes import (

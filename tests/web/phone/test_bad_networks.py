@@ -11,7 +11,7 @@ import soundfile
 
 from asr.recogniser import Recogniser
 from asr.vad import SileroVad, VoiceFrame
-from pipeline.events import Audio
+from pipeline.audio import Audio
 from tests.machine import recordings
 from tests.models import path
 from tests.virtual_time import run

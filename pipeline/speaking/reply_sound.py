@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.events import Audio
+from pipeline.audio import Audio
 from tts.voice import VoiceChunk
 
 
 @dataclass(frozen=True, slots=True)
-class TrackWord:
+class TimedWord:
     """A word of the reply: its end in the reply's text (characters) and its span in the audio (seconds)."""
 
     end_char: int
@@ -21,7 +21,7 @@ class TrackWord:
 
 
 @dataclass(frozen=True, slots=True)
-class TrackSentence:
+class TimedSentence:
     """A sentence of the reply: its raw text, where it starts in the reply's text, and at which sample."""
 
     text: str
@@ -29,7 +29,7 @@ class TrackSentence:
     start_sample: int
 
 
-class Track:
+class ReplySound:
     """Grows at its end while it is synthesised, is read at any position, and tells what has been heard by a
     time.
 
@@ -40,8 +40,8 @@ class Track:
         self.rate = rate
         self.samples = 0
         self.text = ""
-        self.sentences: list[TrackSentence] = []
-        self.words: list[TrackWord] = []
+        self.sentences: list[TimedSentence] = []
+        self.words: list[TimedWord] = []
         self.complete = False  # nothing more will come
         self._whole = False  # and all of the text has its audio
         self.filler_samples = 0
@@ -55,7 +55,7 @@ class Track:
 
     def begin_sentence(self, text: str) -> None:
         """The audio appended from here on says `text` (raw, with its white space)."""
-        self.sentences.append(TrackSentence(text, len(self.text), self.samples))
+        self.sentences.append(TimedSentence(text, len(self.text), self.samples))
         self.text += text
 
     def append(self, chunk: VoiceChunk) -> None:
@@ -65,7 +65,7 @@ class Track:
             sentence = self.sentences[-1]
             base = sentence.start_sample / self.rate
             self.words += [
-                TrackWord(sentence.start_char + w.end_char, base + w.start, base + w.end) for w in chunk.words
+                TimedWord(sentence.start_char + w.end_char, base + w.start, base + w.end) for w in chunk.words
             ]
         self._add(chunk.samples)
 
