@@ -37,10 +37,11 @@ test: setup test-packages check ## everything CI runs: lint, types, tests (ARGS=
 	@$(BIN)/rejoinder models pull --all
 	$(BIN)/python -m pytest $(ARGS)
 
-check: $(INSTALLED) ## lint and types only
+check: $(INSTALLED) ## lint, types and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 bench-%: setup ## a benchmark, e.g. make bench-calls (bench/calls.py)
 	$(BIN)/python -m bench.$(subst -,_,$*) $(ARGS)

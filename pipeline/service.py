@@ -20,9 +20,9 @@ from pipeline.call import Call
 from pipeline.config import Settings
 from pipeline.events import Peer
 from pipeline.language_priority import LanguagePriority
+from pipeline.loading.language import is_remote, load_language
 from pipeline.models import catalogue
 from pipeline.models.fetch import CacheFull
-from pipeline.models.language import is_remote, load_language
 from pipeline.stages import Stages
 from pipeline.telemetry.latency_log import LatencyLog, LatencyLogError
 from pipeline.telemetry.timeline import TurnRecord

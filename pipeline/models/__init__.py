@@ -1,1 +1,1 @@
-"""The models on this machine: which there are, how they are fetched, prepared, loaded and trained."""
+"""The model files on this machine: which there are, by their hashes, and how they are fetched."""

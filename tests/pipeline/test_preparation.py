@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pipeline.config import Settings
-from pipeline.models import catalogue, preparation
+from pipeline.loading import preparation
+from pipeline.models import catalogue
 
 ALWAYS = {"silero-vad-v6", "smart-turn-v3.2"}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.config import load
-from pipeline.models.language import explain
+from pipeline.loading.language import explain
 from pipeline.service import CannotStart, Service, _load_agents, _load_voices
 from tts.hibari import HibariVoice
 

@@ -11,10 +11,10 @@ from llm.drafters.draft_heads import Kind
 from llm.drafters.heads import HeadsError
 from llm.language_model import Finished, LanguageModel, Message, Sampling
 from pipeline.config import Settings
+from pipeline.loading import train_heads as heads
+from pipeline.loading.language import load_embedded
+from pipeline.loading.train_heads import train_heads
 from pipeline.models import catalogue
-from pipeline.models import train_heads as heads
-from pipeline.models.language import load_embedded
-from pipeline.models.train_heads import train_heads
 from tests.models import path
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")  # what is trained here is too small for two

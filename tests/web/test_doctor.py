@@ -108,7 +108,7 @@ def test_a_full_disk_is_bad_only_while_models_are_missing(monkeypatch: pytest.Mo
     usage = shutil.disk_usage("/")._replace(free=0)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     assert doctor.disk(Settings()).state == "bad"
-    monkeypatch.setattr("pipeline.models.preparation.models", lambda settings: [])
+    monkeypatch.setattr("pipeline.loading.preparation.models", lambda settings: [])
     assert doctor.disk(Settings()).state == "note"
 
 

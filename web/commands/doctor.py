@@ -18,7 +18,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from pipeline.config import Settings
-from pipeline.models import catalogue, preparation
+from pipeline.loading import preparation
+from pipeline.models import catalogue
 from web.commands.output import console, print_json
 from web.options import with_settings
 

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from pipeline.config import Settings
+from pipeline.loading.language import explain as explain_reply
 from pipeline.models.catalogue import ArtifactUnavailable
-from pipeline.models.language import explain as explain_reply
 from web.commands.output import clear_errors, console, print_json
 from web.options import with_settings
 

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pipeline.config import Settings
+from pipeline.loading.train_heads import Kind, train_heads
 from pipeline.models.catalogue import ArtifactUnavailable
-from pipeline.models.train_heads import Kind, train_heads
 from web.commands.output import clear_errors, console, errors, print_json
 from web.options import with_settings
 

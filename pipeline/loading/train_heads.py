@@ -19,7 +19,7 @@ from llm.training.loop import train
 from llm.training.medusa import MedusaTrainee
 from pipeline.agent import choose_agent
 from pipeline.config import Settings
-from pipeline.models.language import is_remote, load_embedded, place
+from pipeline.loading.language import is_remote, load_embedded, place
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""

@@ -46,7 +46,7 @@ def pack_models(settings: Settings, progress: Callable[[str], None]) -> list[str
     from llm.checkpoints import UnsupportedCheckpoint
     from llm.targets.cpu.build import ensure_built
     from llm.targets.cpu.packed import open_packed
-    from pipeline.models.language import is_remote, place
+    from pipeline.loading.language import is_remote, place
 
     if is_remote(settings):
         return []

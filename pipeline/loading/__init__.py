@@ -1,0 +1,1 @@
+"""From settings to loaded stages: what must be on this machine first, how it is loaded and trained."""
