@@ -185,8 +185,11 @@ class Call:
             **reuse,
         )
 
-    def say(self, text: str) -> Answer:
-        """Say a fixed text unasked (greeting, are-you-there, farewell). Ends what is being said."""
+    def say(self, text: str) -> Answer | None:
+        """Say a fixed text unasked (greeting, are-you-there, farewell). Ends what is being said. An empty one
+        is not said: None."""
+        if not text.strip():
+            return None
         self.mouth.stop()
         timeline = Timeline()
         reply = self.new_reply(timeline)
@@ -213,13 +216,15 @@ class Call:
     def _answer_over(self, answer: Answer) -> None:
         """The mouth is done with an answer: remember what was heard, log the turn, care for failures."""
         whole = answer.status in ("completed", "cut")
-        ids = answer.reply.ids if whole and answer.turn else ()
-        self.dialogue.agent_said(answer.heard, ids or None)
+        exact = whole and answer.turn and answer.heard == answer.reply.text
+        self.dialogue.agent_said(answer.heard, answer.reply.message_ids if exact else None)
         turn = self._turns.pop(answer.reply.id, None)
         if turn is not None:
             self._log(self._records.answered(turn, answer))
         if answer.status == "failed" and answer.reply.failure is not None:
             self._failed(answer, answer.reply.failure)
+        elif answer.status == "failed" and self._end_reason is None:
+            self._unheard(answer)
         elif whole and answer.turn:
             self._failures = 0
         self.house_keeping.answer_over(answer)
@@ -232,6 +237,23 @@ class Call:
         if hopeless or self._failures >= _FAILURES or self._end_reason is not None:
             self.end("error")
         else:
+            self.say(self.agent.apology)
+
+    def _unheard(self, answer: Answer) -> None:
+        """Nothing of what was to be said had sound: the caller is told so, for they wait. A fixed phrase that
+        the voice cannot say is left at that."""
+        reply = answer.reply
+        log.warning(
+            "call %s turn %d: nothing of %s could be heard: %d characters, %d tokens of thoughts",
+            self.id,
+            answer.turn,
+            "the answer" if answer.turn else "a fixed phrase",
+            len(reply.text.strip()),
+            reply.stats.get("thinking_tokens", 0),
+        )
+        if answer.turn:
+            stage = "tts" if any(map(str.isalnum, reply.text)) else "llm"
+            self.emit(CallFailed(answer.turn, answer.revision, stage, "the answer had nothing to hear"))
             self.say(self.agent.apology)
 
     # ---- inside

@@ -46,8 +46,7 @@ class HouseKeeping:
         """Greet, then look after silence, the time limit and the keypad until the call ends."""
         call = self._call
         began = self._last_word = call.now()
-        if call.agent.greeting:
-            call.say(call.agent.greeting)
+        call.say(call.agent.greeting)
         while True:
             await asyncio.sleep(_TICK)
             now = call.now()
@@ -85,7 +84,7 @@ class HouseKeeping:
         Raises StageFailed.
         """
         call, track = self._call, answer.reply.track
-        if not call.agent.hold_phrase:
+        if not call.agent.hold_phrase.strip():
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(call.agent.hold_after_ms / 1000):
@@ -124,5 +123,7 @@ class HouseKeeping:
         if self._asked < silence.times:
             self._asked += 1
             call.say(silence.text)
+        elif (farewell := call.say(silence.farewell)) is not None:
+            self._end_after = (farewell, "silence")
         else:
-            self._end_after = (call.say(silence.farewell), "silence")
+            call.end("silence")

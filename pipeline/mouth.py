@@ -100,7 +100,7 @@ class Mouth:
     async def _play(self, answer: Answer, playout: Playout) -> None:
         await playout.run()
         if self._answer is answer:
-            if answer.reply.failure is not None:
+            if answer.reply.failure is not None or not playout.track.sounds:
                 self._end(answer, "failed")
             else:
                 self._end(answer, "cut" if answer.reply.cut else "completed")
@@ -177,7 +177,7 @@ class Mouth:
         track = answer.reply.track
         answer.status = status
         answer.heard = (
-            track.text if status in ("completed", "cut") else track.heard_text(self._playout.played_seconds())
+            track.said if status in ("completed", "cut") else track.heard_text(self._playout.played_seconds())
         )
         if status in ("completed", "cut"):
             answer.timeline.mark("reply_end", asyncio.get_running_loop().time())
