@@ -15,7 +15,7 @@ from llm.processors import Processors
 from llm.prompt import Message
 from llm.reply import Finished, Reply, ReplyEvent
 from llm.sampling import Sampling
-from llm.sentences import SentencePolicy, SentenceStream
+from llm.sentences import SentencePolicy
 from llm.stats import ReplyStats
 
 if TYPE_CHECKING:
@@ -91,8 +91,14 @@ class Conversation:
             margin=self._model.margin,
             rounds=[] if rounds is None else rounds,
         )
-        sentences = SentenceStream(self._sentences)
-        reply = Reply(generation, self._model.tokenizer, sentences, self._model.clock, self._remember)
+        reply = Reply(
+            generation,
+            self._model.tokenizer,
+            self._sentences,
+            self._model.clock,
+            self._remember,
+            prompt.opened,
+        )
         self._replying = reply.events()
         return self._replying
 

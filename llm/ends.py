@@ -1,23 +1,31 @@
-"""Where the text of a reply ends: stop strings, found at once, across tokens and characters."""
+"""The text of a reply and where it ends: stop strings, found at once, across tokens and characters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from llm.detokenizer import Detokenizer
+from llm.thoughts import Split, Thoughts
 
 
 class ReplyText:
-    """The text of one reply, growing token by token and cut at the first stop string.
+    """The text of one reply without its thoughts, growing token by token and cut at the first stop string.
 
-    A stop string counts where it ends behind the text of the first `min_tokens` tokens, as in vLLM. Text that
-    may turn out to be the beginning of one is held back, so what was handed out is never taken back.
+    A stop string in a thought ends nothing: it is there to end what is said. It counts where it ends behind
+    the text of the first `min_tokens` tokens, as in vLLM. Text that may turn out to be the beginning of one
+    is held back, so what was handed out is never taken back, unless it was all a thought (`recalled`).
     """
 
     def __init__(
-        self, token_bytes: Callable[[int], bytes], stop: Sequence[str] = (), min_tokens: int = 0
+        self,
+        token_bytes: Callable[[int], bytes],
+        stop: Sequence[str] = (),
+        min_tokens: int = 0,
+        opened: tuple[str, ...] = (),
     ) -> None:
+        """`opened`: the thoughts that the prompt's end has opened."""
         self._detokenizer = Detokenizer(token_bytes)
+        self._thoughts = Thoughts(opened)
         self._stop = tuple(stop)
         self._min_tokens = min_tokens
         self._longest = max(map(len, self._stop), default=0)
@@ -26,6 +34,17 @@ class ReplyText:
         self._whole: list[tuple[int, int]] = []  # (tokens, characters) wherever no character is open
         self._tokens = 0
         self.stopped = False
+        self.recalled = False  # the last token showed that all text before it was a thought
+
+    @property
+    def thought(self) -> bool:
+        """Whether a thought was open in the last token."""
+        return self._thoughts.thought
+
+    @property
+    def thinking(self) -> bool:
+        """Whether the model is in a thought."""
+        return self._thoughts.thinking
 
     @property
     def text(self) -> str:
@@ -35,19 +54,21 @@ class ReplyText:
     def push(self, token: int) -> str:
         """Take one committed token; returns the text that is now certain. Sets `stopped` at a stop string."""
         self._tokens += 1
-        before = len(self._text)
-        self._text += self._detokenizer.push(token)
+        before = self._take(self._thoughts.push(self._detokenizer.push(token)))
         cut = self._cut(before) if self._tokens > self._min_tokens else -1
         if cut >= 0:
             self.stopped = True
             self._text = self._text[:cut]
             return self._give(len(self._text))
-        if not self._detokenizer.pending:
-            self._whole.append((self._tokens, len(self._text)))
+        self._note_whole()
         return self._give(len(self._text) - self._held_back())
 
     def flush(self) -> str:
         """What was held back, once the reply has ended for another reason."""
+        self.recalled = False
+        if not self.stopped:
+            self._take(self._thoughts.flush())
+            self._note_whole()
         return self._give(len(self._text))
 
     def kept(self) -> tuple[int, str]:
@@ -56,6 +77,20 @@ class ReplyText:
             if characters <= len(self._text):
                 return tokens, self._text[characters:]
         return 0, self._text
+
+    def _take(self, split: Split) -> int:
+        """Add what is to be said; returns how much text there was before it."""
+        self.recalled = split.recall
+        if split.recall:
+            self._text, self._given = "", 0
+            self._whole.clear()
+        before = len(self._text)
+        self._text += split.text
+        return before
+
+    def _note_whole(self) -> None:
+        if not self._detokenizer.pending and not self._thoughts.pending:
+            self._whole.append((self._tokens, len(self._text)))
 
     def _cut(self, before: int) -> int:
         """Where the first of the stop strings begins that end behind the first `before` characters, or -1."""

@@ -22,7 +22,7 @@ from llm.drafters.successors import Successors
 from llm.drafters.suffix import SuffixStore
 from llm.gate import PassCosts
 from llm.prompt import Message, PromptWriter
-from llm.reply import Delta, Finished, ReplyEvent, Sentence
+from llm.reply import Delta, Finished, ReplyEvent, Retracted, Sentence, Thinking
 from llm.sampling import Sampling
 from llm.sentences import WHOLE_SENTENCES, SentencePolicy
 from llm.stats import ReplyStats
@@ -38,8 +38,10 @@ __all__ = [
     "Message",
     "ReplyEvent",
     "ReplyStats",
+    "Retracted",
     "Sampling",
     "Sentence",
+    "Thinking",
 ]
 
 logger = logging.getLogger(__name__)

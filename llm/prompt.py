@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llm.chat_template import ChatTemplate, PromptError, Role
+from llm.thoughts import left_open
 from llm.tokenizer import Tokenizer
 
 __all__ = ["Message", "Prompt", "PromptError", "PromptWriter"]
@@ -27,10 +28,14 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Ids of a prompt, and how many of the oldest messages had to go to make it fit."""
+    """Ids of a prompt, and how many of the oldest messages had to go to make it fit.
+
+    `opened`: the thoughts that the template opens in the reply's header, for the reply to go on with.
+    """
 
     ids: list[int]
     dropped_messages: int = 0
+    opened: tuple[str, ...] = ()
 
 
 class PromptWriter:
@@ -49,7 +54,7 @@ class PromptWriter:
         Raises `PromptError`.
         """
         kept, dropped = self._fitting(messages)
-        return Prompt(self._ids(kept, header=True), dropped)
+        return Prompt(self._ids(kept, header=True), dropped, self._opened(kept))
 
     def stable(self, messages: Sequence[Message]) -> Prompt:
         """The prompt's beginning that will not change while the last user message still grows, no header.
@@ -65,6 +70,10 @@ class PromptWriter:
         words = kept[-1].text.rstrip().rpartition(" ")[0]
         growing = [*kept[:-1], Message("user", words)]
         return Prompt(self._ids(growing, header=False, until=len(kept) - to_come), dropped)
+
+    def _opened(self, messages: Sequence[Message]) -> tuple[str, ...]:
+        last = self._template.pieces(tuple(m.role for m in messages), True)[-1]
+        return left_open(last) if isinstance(last, str) else ()
 
     def _ids(self, messages: Sequence[Message], *, header: bool, until: int | None = None) -> list[int]:
         """`until`: end behind the text of the first that many messages."""

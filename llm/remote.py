@@ -18,14 +18,18 @@ import httpx
 
 from llm.engine import Reason, Round
 from llm.prompt import Message
-from llm.reply import Delta, Finished, ReplyEvent, Sentence
+from llm.reply import Finished, ReplyEvent, Retracted, Telling, Thinking
 from llm.sampling import Sampling
-from llm.sentences import WHOLE_SENTENCES, SentencePolicy, SentenceStream
+from llm.sentences import WHOLE_SENTENCES, SentencePolicy
 from llm.stats import ReplyStats
+from llm.thoughts import ASSUMED, BARE_CHANNELS, PHRASES, Split, Thoughts
 
 _POLL_SECONDS = 0.02
 _STALL_SECONDS = 1.0
 _MOST_WAITING = 1024
+_GREETING_TOKENS = 256
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking", "thoughts", "reasoning_details")
+"""Where servers put thoughts in a delta, beside the content."""
 
 
 class RemoteError(RuntimeError):
@@ -52,6 +56,8 @@ class RemoteLanguageModel:
         self.base_url = base_url.rstrip("/")
         self.model = model
         self.clock = clock
+        self.thinks_first = False
+        """Whether replies begin amid a thought: the server's chat template writes its beginning."""
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.client = httpx.Client(
             headers=headers, timeout=httpx.Timeout(timeout, connect=3.0), transport=transport
@@ -62,11 +68,15 @@ class RemoteLanguageModel:
         return RemoteConversation(self, sentences)
 
     def warm_up(self) -> None:
-        """Ask for one token, so that a wrong address or key shows at the start. Raises `RemoteError`."""
-        for _ in self.open().reply(
-            [Message("user", "Hello")], Sampling(max_tokens=1), cancelled=lambda: False
-        ):
-            pass
+        """Ask for a greeting, so that a wrong address or key shows at the start, and whether replies begin
+        amid a thought. Raises `RemoteError`."""
+        greeting = self.open().reply(
+            [Message("user", "Say hello.")], Sampling(max_tokens=_GREETING_TOKENS), cancelled=lambda: False
+        )
+        for event in greeting:
+            if isinstance(event, Thinking | Retracted):  # how it thinks is known, what it says is not needed
+                break
+        greeting.close()
 
     def close(self) -> None:
         self.client.close()
@@ -97,59 +107,70 @@ class RemoteConversation:
         draft: Sequence[int] = (),
         cancelled: Callable[[], bool],
         rounds: list[Round] | None = None,
-    ) -> Iterator[ReplyEvent]:
+    ) -> Generator[ReplyEvent, None, None]:
         """As the embedded conversation's; ids are unknown here and empty. Raises `RemoteError`."""
         model = self._model
         stats = ReplyStats(verification="server", started=model.clock())
-        said = _Said(stats, model.clock, SentenceStream(self._sentences))
+        telling = Telling(stats, model.clock, self._sentences)
+        said = _Said(model, telling)
         reason: Reason = "cancelled"
         with _Stream(model, _request(model.model, messages, sampling)) as chunks:
             for chunk in chunks.until(cancelled):
                 if chunk is None:
-                    yield from said.stalled()
+                    yield from telling.stall()
                     continue
                 _take_usage(chunk, stats)
                 for choice in chunk.get("choices") or ():
-                    yield from said.more((choice.get("delta") or {}).get("content") or "")
+                    for thought, text in _pieces(choice.get("delta") or {}):
+                        yield from said.thought() if thought else said.more(text)
                     if choice.get("finish_reason"):
                         reason = _reason(choice)
             if chunks.finished and reason == "cancelled":
                 raise RemoteError(f"{model.base_url} ended the reply without saying why")
-        yield from said.rest()
+        yield from said.rest(reason)
         stats.finished = model.clock()
         yield Finished(reason, (), said.text, stats)
 
 
 class _Said:
-    """The reply's text as it comes, in deltas and sentences."""
+    """The reply's text as it comes, without its thoughts; what it shows of the model is noted there."""
 
-    def __init__(self, stats: ReplyStats, clock: Callable[[], float], sentences: SentenceStream) -> None:
+    def __init__(self, model: RemoteLanguageModel, telling: Telling) -> None:
         self.text = ""
-        self._stats, self._clock = stats, clock
-        self._sentences = sentences
-        self._count = 0
+        self._model = model
+        self._telling = telling
+        self._thoughts = Thoughts(ASSUMED if model.thinks_first else (), PHRASES | BARE_CHANNELS)
+        self._unsaid = ""  # what came of a reply that is believed to have begun amid a thought
+
+    def thought(self) -> Iterator[ReplyEvent]:
+        """A piece of a thought that the server itself tells from the text."""
+        if self._thoughts.only_assumed:
+            self._model.thinks_first, self._thoughts = False, Thoughts()
+        yield from self._telling.token(thought=True, thinking=True)
 
     def more(self, text: str) -> Iterator[ReplyEvent]:
-        if text:
-            if self._stats.first_token is None:
-                self._stats.first_token = self._clock()
-            self.text += text
-            yield Delta(text)
-            yield from map(self._sentence, self._sentences.push(text))
+        if self._thoughts.only_assumed:
+            self._unsaid += text
+        split = self._thoughts.push(text)
+        yield from self._telling.token(thought=self._thoughts.thought, thinking=self._thoughts.thinking)
+        yield from self._tell(split)
 
-    def stalled(self) -> Iterator[ReplyEvent]:
-        """The server is silent for a while: a sentence that is only waiting for the next one is whole."""
-        yield from map(self._sentence, self._sentences.stall())
+    def rest(self, reason: Reason) -> Iterator[ReplyEvent]:
+        """The reply is over. One that was believed to have begun amid a thought, but comes to its end without
+        leaving it, was none."""
+        if self._thoughts.only_assumed and reason in ("eos", "stop"):
+            self._model.thinks_first = False
+            yield from self._tell(Split(self._unsaid))
+        else:
+            yield from self._tell(self._thoughts.flush())
+        yield from self._telling.rest()
 
-    def rest(self) -> Iterator[ReplyEvent]:
-        """The reply is over."""
-        yield from map(self._sentence, self._sentences.flush())
-
-    def _sentence(self, text: str) -> Sentence:
-        if self._count == 0:
-            self._stats.first_sentence = self._clock()
-        self._count += 1
-        return Sentence(self._count - 1, text)
+    def _tell(self, split: Split) -> Iterator[ReplyEvent]:
+        if split.recall:
+            self.text, self._model.thinks_first = "", True
+            yield from self._telling.recall()
+        self.text += split.text
+        yield from self._telling.text(split.text)
 
 
 class _Stream:
@@ -250,6 +271,21 @@ def _request(model: str, messages: Sequence[Message], sampling: Sampling) -> dic
     return request
 
 
+def _pieces(delta: Mapping[str, Any]) -> Iterator[tuple[bool, str]]:
+    """What a delta brings, in order: whether it is a thought, and its text. Content may be a list of parts
+    with their types, as Mistral sends it."""
+    if any(delta.get(name) for name in _THOUGHTS):
+        yield True, ""
+    content = delta.get("content") or ""
+    for part in [content] if isinstance(content, str) else content:
+        if isinstance(part, str):
+            kind, text = "text", part
+        else:
+            kind, text = str(part.get("type", "text")), part.get("text") or ""
+        if kind not in ("text", "output_text") or text:
+            yield kind not in ("text", "output_text"), text
+
+
 def _without_prompt(said: str, messages: Sequence[Mapping[str, str]]) -> str:
     """What a server said of a request, without what callers said: some quote all that they refuse."""
     for text in (message["content"] for message in messages):
@@ -282,6 +318,8 @@ def _take_usage(chunk: Mapping[str, Any], stats: ReplyStats) -> None:
     stats.committed_tokens = usage.get("completion_tokens", stats.committed_tokens)
     details = usage.get("prompt_tokens_details") or {}
     stats.cached_tokens = details.get("cached_tokens") or stats.cached_tokens
+    thought = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
+    stats.thinking_tokens = thought or stats.thinking_tokens
     stats.prefilled_tokens = stats.prompt_tokens - stats.cached_tokens
     drafted = _find(chunk, "num_draft_tokens", "draft_n")
     if drafted:

@@ -14,6 +14,8 @@ class ReplyStats:
     `passes` counts runs of the target that gave logits (pure prefill chunks are not counted). A drafted token
     is one that was checked in a pass; an accepted one was also committed, so a draft beyond the end of the
     reply is never counted as accepted. `accepted_per_position[i]` counts passes whose draft's token i was.
+    `thinking_tokens` and `thinking_seconds` are those of thoughts, which nobody hears: from the token that
+    opens one to the token that closes it. A server's tokens are what it says, or else the pieces it sends.
     """
 
     verification: str = "coupled"
@@ -33,6 +35,8 @@ class ReplyStats:
     accepted_per_position: list[int] = field(default_factory=list)
     reply_draft_tokens: int = 0
     guard_count: int = 0
+    thinking_tokens: int = 0
+    thinking_seconds: float = 0.0
     dropped_messages: int = 0
 
     def count_draft(self, source: str, tokens: int) -> None:
@@ -115,5 +119,7 @@ class ReplyStats:
             "reply_draft_tokens": self.reply_draft_tokens,
             "reply_draft_accepted": self.reply_draft_accepted,
             "guard_count": self.guard_count,
+            "thinking_tokens": self.thinking_tokens,
+            "thinking_ms": round(self.thinking_seconds * 1000, 1),
             "dropped_messages": self.dropped_messages,
         }

@@ -17,6 +17,8 @@ from typing import Any, Self
 
 import tokenizers
 
+from llm.thoughts import is_mark
+
 _LAYOUT = 3
 """Of what is cached: other numbers belong to other releases."""
 
@@ -71,8 +73,9 @@ class Tokenizer:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._bpe = tokenizers.Tokenizer.from_str(vocabulary.bpe)
         self._special = vocabulary.special
+        written = {*vocabulary.written, *_thought_marks(vocabulary)}
         self._spelled = {
-            token: name if token in vocabulary.written else "" for name, token in vocabulary.special.items()
+            token: name if token in written else "" for name, token in vocabulary.special.items()
         }
         names = sorted(vocabulary.special, key=len, reverse=True)
         self._markup = re.compile("|".join(map(re.escape, names))) if names else None
@@ -225,6 +228,12 @@ def _json(path: Path) -> dict[str, Any]:
 def end_ids(special: dict[str, int], declared: set[int]) -> tuple[int, ...]:
     """The ids that end a reply: those declared and every well-known one that the vocabulary has."""
     return tuple(sorted(declared | {special[name] for name in _END_NAMES if name in special}))
+
+
+def _thought_marks(vocabulary: Vocabulary) -> set[int]:
+    """The special tokens by which thoughts are told from the answer: spelled, for they are read as text."""
+    marks = {token for name, token in vocabulary.special.items() if is_mark(name)}
+    return marks - set(vocabulary.ends)
 
 
 def written_ids(special: dict[str, int], plain: set[int], ends: tuple[int, ...], bos: str) -> tuple[int, ...]:

@@ -177,8 +177,7 @@ class Call:
 
     async def _watch(self, began: float) -> None:
         """Greet, then look after keys, the time limit and silence until the call ends."""
-        if self.agent.greeting:
-            self._say(self.agent.greeting)
+        self._say(self.agent.greeting)
         while True:
             await asyncio.sleep(_TICK)
             now = self._now()
@@ -196,7 +195,11 @@ class Call:
         if due == "ask":
             self._say(self.agent.silence.text)
         elif due == "leave":
-            self._last_answer.is_to_be(self._say(self.agent.silence.farewell), "silence")
+            farewell = self._say(self.agent.silence.farewell)
+            if farewell is None:
+                self._end("silence")
+            else:
+                self._last_answer.is_to_be(farewell, "silence")
 
     def _say_digits(self, digits: str) -> None:
         if digits:
@@ -204,8 +207,11 @@ class Call:
 
     # ---- replies
 
-    def _say(self, text: str) -> Answer:
-        """Say a fixed text unasked (greeting, are-you-there, farewell). Ends what is being said."""
+    def _say(self, text: str) -> Answer | None:
+        """Say a fixed text unasked (greeting, are-you-there, farewell). Ends what is being said. An empty one
+        is not said: None."""
+        if not text.strip():
+            return None
         self.player.stop()
         timeline = Timeline()
         reply = self._replies.new(timeline)
@@ -236,7 +242,7 @@ class Call:
         self.player.stop()
         self._turns[reply.id] = turn
         self._tasks.start(self.player.say(answer))
-        if self.agent.hold_phrase:
+        if self.agent.hold_phrase.strip():
             self._tasks.start(self._hold(answer))
         self._turn_taking.agent_begins()
 
@@ -253,13 +259,15 @@ class Call:
     def _answer_over(self, answer: Answer) -> None:
         """The player is done with an answer: remember what was heard, log the turn, care for failures."""
         whole = answer.status in ("completed", "cut")
-        ids = answer.reply.ids if whole and answer.turn else ()
-        self.dialogue.agent_said(answer.heard, ids or None)
+        exact = whole and answer.turn and answer.heard == answer.reply.text
+        self.dialogue.agent_said(answer.heard, answer.reply.message_ids if exact else None)
         turn = self._turns.pop(answer.reply.id, None)
         if turn is not None:
             self._log(self._records.answered(turn, answer))
         if answer.status == "failed" and answer.reply.failure is not None:
             self._reply_failed(answer, answer.reply.failure)
+        elif answer.status == "failed" and self._end_reason is None:
+            self._unheard(answer)
         elif whole and answer.turn:
             self._failures = 0
         if reason := self._last_answer.over(answer):
@@ -273,6 +281,23 @@ class Call:
         if hopeless or self._failures >= _FAILURES or self._end_reason is not None:
             self._end("error")
         else:
+            self._say(self.agent.apology)
+
+    def _unheard(self, answer: Answer) -> None:
+        """Nothing of what was to be said had sound: the caller is told so, for they wait. A fixed phrase that
+        the voice cannot say is left at that."""
+        reply = answer.reply
+        log.warning(
+            "call %s turn %d: nothing of %s could be heard: %d characters, %d tokens of thoughts",
+            self.id,
+            answer.turn,
+            "the answer" if answer.turn else "a fixed phrase",
+            len(reply.text.strip()),
+            reply.stats.get("thinking_tokens", 0),
+        )
+        if answer.turn:
+            stage = "tts" if any(map(str.isalnum, reply.text)) else "llm"
+            self._emit(CallFailed(answer.turn, answer.revision, stage, "the answer had nothing to hear"))
             self._say(self.agent.apology)
 
     # ---- inside

@@ -49,6 +49,7 @@ class Records:
         record.interrupted = answer.status == "interrupted"
         record.audio_seconds = answer.reply.sound.seconds
         stats = answer.reply.stats
+        thoughts = {name: stats.pop(name, 0) for name in ("thinking_tokens", "thinking_ms")}
         record.language = stats
         commit, first = answer.timeline.at("commit"), answer.timeline.at("llm_first_token")
         revision = turn.under_way
@@ -69,6 +70,8 @@ class Records:
             "echoes": answer.echoes,
             "cut_off": turn.cut_off,
             "hold_phrase": answer.reply.sound.filler_samples > 0,
+            "made_again": answer.reply.made_again,
+            **(thoughts if thoughts["thinking_tokens"] else {}),
         }
         return record
 

@@ -273,6 +273,9 @@ def _load_voices(settings: Settings, agents: Mapping[str, Agent]) -> dict[str, V
             loaded[sound] = next(iter(loaded.values()))
         if not names_a_server(spec):  # a server is not asked before there is a call, since requests may cost
             loaded[sound].prepare(agent.phrases)
+            for phrase in loaded[sound].without_sound:
+                if phrase in agent.phrases:
+                    log.warning("agent %s: its voice finds nothing to say in %r", name, phrase)
         voices[name] = loaded[sound]
     return voices
 

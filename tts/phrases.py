@@ -39,6 +39,11 @@ class PreparedVoice:
             if phrase not in self._prepared:
                 self._prepared[phrase] = tuple(self._voice.synthesise(phrase, cancelled=lambda: False))
 
+    @property
+    def without_sound(self) -> tuple[str, ...]:
+        """Prepared phrases in which the voice found nothing to say."""
+        return tuple(phrase for phrase, chunks in self._prepared.items() if not _size(chunks))
+
     def synthesise(self, text: str, *, cancelled: Cancelled) -> Iterator[VoiceChunk]:
         """See `Voice.synthesise`."""
         if text in self._prepared:

@@ -100,7 +100,7 @@ class ReplyPlayer:
     async def _play(self, answer: Answer, playout: Playout) -> None:
         await playout.run()
         if self._answer is answer:
-            if answer.reply.failure is not None:
+            if answer.reply.failure is not None or not playout.sound.sounds:
                 self._end(answer, "failed")
             else:
                 self._end(answer, "cut" if answer.reply.cut else "completed")
@@ -177,7 +177,7 @@ class ReplyPlayer:
         sound = answer.reply.sound
         answer.status = status
         answer.heard = (
-            sound.text if status in ("completed", "cut") else sound.heard_text(self._playout.played_seconds())
+            sound.said if status in ("completed", "cut") else sound.heard_text(self._playout.played_seconds())
         )
         if status in ("completed", "cut"):
             answer.timeline.mark("reply_end", asyncio.get_running_loop().time())

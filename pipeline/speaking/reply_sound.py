@@ -47,11 +47,22 @@ class ReplySound:
         self.filler_samples = 0
         self._chunks: list[Audio] = []
         self._starts: list[int] = []
+        self._taken = 0  # samples up to which it was read: they may have been sent
         self._changed = asyncio.Event()
 
     @property
     def seconds(self) -> float:
         return self.samples / self.rate
+
+    @property
+    def sounds(self) -> bool:
+        """Whether anything of the text has audio."""
+        return self.samples > self.filler_samples
+
+    @property
+    def said(self) -> str:
+        """The text that has audio, without sentences in which the voice found nothing to say."""
+        return self._with_sound(len(self.text))
 
     def begin_sentence(self, text: str) -> None:
         """The audio appended from here on says `text` (raw, with its white space)."""
@@ -71,11 +82,28 @@ class ReplySound:
 
     def append_filler(self, samples: Audio) -> None:
         """Add audio that belongs to no text (a hold phrase), before a sentence that has no audio yet."""
-        if self.sentences and self.sentences[-1].start_sample == self.samples:
-            waiting = self.sentences[-1]
-            self.sentences[-1] = replace(waiting, start_sample=self.samples + samples.size)
+        self.sentences = [
+            sentence
+            if sentence.start_sample < self.samples
+            else replace(sentence, start_sample=self.samples + samples.size)
+            for sentence in self.sentences
+        ]
         self.filler_samples += samples.size
         self._add(samples)
+
+    def withdraw(self) -> bool:
+        """Take back the sentences of which nothing was read yet. Returns whether the last one was among
+        them."""
+        kept = [sentence for sentence in self.sentences if sentence.start_sample < self._taken]
+        if len(kept) == len(self.sentences):
+            return False
+        first = self.sentences[len(kept)]
+        self.sentences, self.text = kept, self.text[: first.start_char]
+        self.words = [word for word in self.words if word.end_char <= first.start_char]
+        chunks, self._chunks, self._starts, self.samples = self._chunks, [], [], 0
+        for chunk in chunks:
+            self._add(chunk[: first.start_sample - self.samples])
+        return True
 
     def _add(self, samples: Audio) -> None:
         if samples.size:
@@ -97,6 +125,7 @@ class ReplySound:
     def read(self, start: int, count: int) -> Audio:
         """Up to `count` samples from position `start`; fewer at the end of what there is."""
         stop = min(start + count, self.samples)
+        self._taken = max(self._taken, stop)
         if start >= stop:
             return np.zeros(0, np.float32)
         index = int(np.searchsorted(self._starts, start, side="right")) - 1
@@ -117,15 +146,22 @@ class ReplySound:
         return self.samples > samples
 
     def heard_text(self, seconds: float) -> str:
-        """The reply's text up to the last word of which most was heard by then; all of it when the audio is
-        over and was not broken off."""
+        """The reply's text up to the last word of which most was heard by then; all that has audio when it
+        is over and was not broken off."""
         if self._whole and seconds >= self.seconds - 0.02:
-            return self.text
+            return self.said
         end = 0
         for word in self.words:
             if seconds >= word.start + 0.6 * (word.end - word.start):
                 end = max(end, word.end_char)
-        return self.text[:end]
+        return self._with_sound(end)
+
+    def _with_sound(self, end_char: int) -> str:
+        """The text up to a character, without the sentences that have no audio."""
+        starts = [*(sentence.start_sample for sentence in self.sentences), self.samples]
+        sounding = [s for s, end in zip(self.sentences, starts[1:], strict=True) if end > s.start_sample]
+        text = "".join(s.text[: max(0, end_char - s.start_char)] for s in sounding)
+        return text if sounding[-1:] == self.sentences[-1:] else text.rstrip()
 
     def _wake(self) -> None:
         self._changed.set()

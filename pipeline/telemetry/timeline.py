@@ -79,6 +79,10 @@ class Timeline:
         """The reply is made anew: what was marked of the old one is of nothing that is heard."""
         self._forget(OF_A_REPLY)
 
+    def withdraw(self) -> None:
+        """What was made of the reply so far is not said: it was a thought."""
+        self._forget(("llm_first_sentence", "tts_start", "tts_first_audio"))
+
     def _forget(self, names: Iterable[str]) -> None:
         for name in names:
             self._marks.pop(name, None)

@@ -24,19 +24,24 @@ def never() -> bool:
     return False
 
 
-def writing(text: str, tokenizer: Tokenizer = TOKENIZER) -> ToyTarget:
-    """A target that writes this text, byte by byte, after any reply header, then ends."""
-    script = (*tokenizer.encode(text), END)
-    header = tokenizer.encode_markup("<|im_start|>assistant\n")
+def writing(
+    text: str, tokenizer: Tokenizer = TOKENIZER, *, ids: Sequence[int] | None = None, opening: str = ""
+) -> ToyTarget:
+    """A target that writes this text, byte by byte, or these ids, after any reply header, then ends.
+
+    `opening`: what the header goes on with.
+    """
+    script = (*(tokenizer.encode(text) if ids is None else ids), END)
+    header = tokenizer.encode_markup(f"<|im_start|>assistant\n{opening}")
 
     def rows(ids: Sequence[int]):  # type: ignore[no-untyped-def]
-        logits = random_rows(VOCABULARY, sharpness=0.1)(ids)
+        logits = random_rows(tokenizer.size, sharpness=0.1)(ids)
         start = max(i for i in range(len(ids)) if tuple(ids[i : i + len(header)]) == header) + len(header)
         if len(ids) >= start:
             logits[script[min(len(ids) - start, len(script) - 1)]] += 20.0
         return logits
 
-    return ToyTarget(rows, VOCABULARY)
+    return ToyTarget(rows, tokenizer.size)
 
 
 def answer(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from llm.language_model import Delta, Finished, Message, Sampling, Sentence
+from llm.language_model import Delta, Finished, Message, Retracted, Sampling, Sentence, Thinking
 from llm.remote import RemoteError, RemoteLanguageModel
 
 PROMPT = [Message("system", "Be brief."), Message("user", "When do you open?")]
@@ -197,3 +197,110 @@ def later() -> Callable[[], bool]:
     """Gives up after some polls, so that what hangs fails."""
     polls = iter([False] * 100)
     return lambda: next(polls, True)
+
+
+# ---- thoughts
+
+
+def delta(finish: str | None = None, **fields: Any) -> str:
+    return json.dumps({"choices": [{"delta": fields, "finish_reason": finish}]})
+
+
+THINKING_SERVERS = {
+    "reasoning_content": [
+        delta(reasoning_content="They ask. "),
+        delta(reasoning_content="Nine.", content=None),
+        delta(content="We open at 9."),
+    ],
+    "reasoning": [delta(reasoning="They ask."), delta(content="We open"), delta(content=" at 9.")],
+    "thinking": [delta(thinking="They ask."), delta(content="We open at 9.")],
+    "details": [delta(content="", reasoning_details=[{"text": "They ask."}]), delta(content="We open at 9.")],
+    "parts": [
+        delta(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "They ask."}]}]),
+        delta(content=[{"type": "text", "text": "We open at 9."}]),
+    ],
+    "tags": [
+        delta(content="<thi"),
+        delta(content="nk>They ask.</th"),
+        delta(content="ink>\n\nWe open at 9."),
+    ],
+    "bare channels": [
+        delta(content="analysis"),
+        delta(content="They ask.assistantfinal"),
+        chunk("We open at 9."),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", THINKING_SERVERS)
+def test_thoughts_are_no_text_however_the_server_sends_them(kind: str) -> None:
+    with server(sending(*THINKING_SERVERS[kind], chunk(finish="stop"), "[DONE]")) as (model, _):
+        *events, last = reply(model)
+    assert isinstance(last, Finished)
+    assert last.text == "".join(e.text for e in events if isinstance(e, Delta)) == "We open at 9."
+    assert [e.text for e in events if isinstance(e, Sentence)] == ["We open at 9."]
+    assert events[0] == Thinking()
+    assert last.stats.thinking_tokens > 0
+    assert last.stats.thinking_seconds > 0
+    assert last.stats.first_token is not None
+    assert last.stats.first_sentence is not None
+    assert last.stats.first_token < last.stats.first_sentence
+
+
+def test_the_servers_count_of_thoughts_is_taken() -> None:
+    usage = {"completion_tokens": 50, "completion_tokens_details": {"reasoning_tokens": 40}}
+    told = json.dumps({"choices": [], "usage": usage})
+    with server(sending(*THINKING_SERVERS["tags"], chunk(finish="stop"), told, "[DONE]")) as (model, _):
+        assert reply(model)[-1].stats.thinking_tokens == 40
+
+
+OPENED = [
+    chunk("They ask. "),
+    chunk("We say nine.\n</thi"),
+    chunk("nk>\n\nWe open at 9."),
+    chunk(finish="stop"),
+]
+"""The chat template of this server's model has begun the thought."""
+
+
+def test_an_end_without_a_beginning_takes_back_what_was_told_and_is_known_from_then_on() -> None:
+    with server(sending(*OPENED, "[DONE]")) as (model, _):
+        first = reply(model)
+        second = reply(model)
+    assert Retracted() in first
+    after = first[first.index(Retracted()) :]
+    assert [e.text for e in after if isinstance(e, Sentence)] == ["We open at 9."]
+    assert [e.text for e in second if isinstance(e, Sentence | Delta)] == ["We open at 9."] * 2
+    for events in (first, second):
+        assert events[-1].text == "We open at 9."
+        assert events[-1].stats.thinking_tokens >= 2
+
+
+def test_the_greeting_at_the_start_tells_whether_replies_begin_amid_a_thought() -> None:
+    with server(sending(*OPENED, "[DONE]")) as (model, _):
+        model.warm_up()
+        assert model.thinks_first
+        assert Retracted() not in reply(model)
+    with server(sending(*REPLY, "[DONE]")) as (model, _):
+        model.warm_up()
+        assert not model.thinks_first
+
+
+def test_a_server_that_stops_thinking_first_is_believed_again() -> None:
+    """It was started anew, with a parser of its own or with another template."""
+    with server(sending(*REPLY, "[DONE]")) as (model, _):
+        model.thinks_first = True
+        assert reply(model)[-1].text == "We open at 8. See you then!"
+        assert not model.thinks_first
+    with server(sending(*THINKING_SERVERS["reasoning"], chunk(finish="stop"), "[DONE]")) as (model, _):
+        model.thinks_first = True
+        assert reply(model)[-1].text == "We open at 9."
+        assert not model.thinks_first
+
+
+def test_a_thought_that_the_length_cut_is_not_told() -> None:
+    with server(sending(chunk("They ask. We"), chunk(finish="length"), "[DONE]")) as (model, _):
+        model.thinks_first = True
+        *events, last = reply(model)
+        assert (events, last.text, last.reason) == ([Thinking()], "", "length")
+        assert model.thinks_first
