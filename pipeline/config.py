@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import ipaddress
 import os
 import tomllib
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from pydantic_settings import (
 )
 
 from pipeline import catalogue
+from pipeline.addresses import listens_here_only, plain_host
 
 ENVIRONMENT = "REJOINDER_"
 FILE_NAME = "rejoinder.toml"
@@ -191,6 +191,11 @@ class Settings(BaseSettings):
     def _as_browsers_write(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(value if value in ("*", "null") else _origin(value) for value in values)
 
+    @field_validator("host")
+    @classmethod
+    def _in_one_spelling(cls, value: str) -> str:
+        return plain_host(value)
+
     @field_validator("public_url")
     @classmethod
     def _with_host(cls, value: str) -> str:
@@ -217,12 +222,12 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _not_open_to_everyone(self) -> Self:
-        if not (self.auth_token or self.allow_unauthenticated or _is_loopback(self.host)):
+        if not (self.auth_token or self.allow_unauthenticated or listens_here_only(self.host)):
             raise ValueError(
-                f"host {self.host} can be reached from other machines: set auth_token, "
+                f"host {self.host or '(every address)'} can be reached from other machines: set auth_token, "
                 "or allow_unauthenticated = true to serve anyone"
             )
-        if self.phone_unsigned and not _is_loopback(self.host):
+        if self.phone_unsigned and not listens_here_only(self.host):
             raise ValueError("phone_unsigned lets anyone call: it is for host 127.0.0.1 only")
         return self
 
@@ -341,10 +346,3 @@ def _origin(value: str) -> str:
         raise ValueError(f"{value} is no origin, as https://HOST[:PORT]")
     usual = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
     return f"{parts.scheme}://{parts.netloc.removesuffix(usual)}"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -18,6 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pipeline import catalogue, preparation
+from pipeline.addresses import in_url, listens_here_only
 from pipeline.config import Settings
 from web.commands.output import console, print_json
 from web.options import with_settings
@@ -160,7 +161,7 @@ def disk(settings: Settings) -> Finding:
 
 
 def port(settings: Settings) -> Finding:
-    address = _address(settings)
+    address = in_url(settings.host, settings.port)
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         with socket.create_server((settings.host, settings.port), family=family):
@@ -174,8 +175,8 @@ def port(settings: Settings) -> Finding:
 
 
 def microphone(settings: Settings) -> Finding:
-    page = f"http://{_address(settings)}/"
-    if settings.host in ("127.0.0.1", "localhost", "::1"):
+    page = f"http://{in_url(settings.host, settings.port)}/"
+    if listens_here_only(settings.host):
         return Finding(
             "microphone page", "good", f"{page} (browsers allow the microphone on this machine's own pages)"
         )
@@ -221,15 +222,10 @@ def _existing(folder: Path) -> Path:
 
 def _answers_health(settings: Settings) -> bool:
     try:
-        return httpx.get(f"http://{_address(settings)}/healthz", timeout=1.0, trust_env=False).is_success
+        address = in_url(settings.host, settings.port)
+        return httpx.get(f"http://{address}/healthz", timeout=1.0, trust_env=False).is_success
     except (httpx.HTTPError, httpx.InvalidURL):
         return False
-
-
-def _address(settings: Settings) -> str:
-    """Host and port as they stand in a URL."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"{host}:{settings.port}"
 
 
 def _print(findings: list[Finding]) -> None:
