@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from llm.sentences import SentencePolicy
+from pipeline.text_files import NotUtf8, read_text
 from pipeline.turn_policy import TurnPolicy
 
 SHIPPED = Path(__file__).with_name("agents")
@@ -150,12 +151,14 @@ class Agent(_Part):
 def load_agent(path: Path) -> Agent:
     """Read one agent's TOML file. Raises AgentError."""
     try:
-        data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        data: dict[str, Any] = tomllib.loads(read_text(path))
     except FileNotFoundError:
         raise AgentError(f"there is no agent file {path}") from None
     except OSError as error:
         raise AgentError(f"cannot read the agent file {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except NotUtf8 as error:
+        raise AgentError(str(error)) from error
+    except tomllib.TOMLDecodeError as error:
         raise AgentError(f"{path} is not valid TOML: {error}") from error
     data.setdefault("name", path.stem)
     try:

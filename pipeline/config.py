@@ -22,6 +22,7 @@ from pydantic_settings import (
 
 from pipeline import catalogue
 from pipeline.addresses import listens_here_only, plain_host
+from pipeline.text_files import NotUtf8, read_text
 
 ENVIRONMENT = "REJOINDER_"
 FILE_NAME = "rejoinder.toml"
@@ -286,10 +287,12 @@ def _from_file(file: Path | None) -> _Source:
     if named is None and not path.is_file():
         return _Source({}, str(path))
     try:
-        values = tomllib.loads(path.read_text("utf-8"))
+        values = tomllib.loads(read_text(path))
     except OSError as error:
         raise ConfigError(f"cannot read the configuration file {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except NotUtf8 as error:
+        raise ConfigError(str(error)) from error
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
     unknown = [_unknown(name) for name in values if name not in Settings.model_fields]
     if unknown:
