@@ -20,7 +20,7 @@ COPY . .
 RUN pip install --no-cache-dir '.[otel,phone]'
 
 RUN useradd --create-home --uid 10001 rejoinder \
-    && install -d -o rejoinder /var/lib/rejoinder
+    && install -d -m 0700 -o rejoinder /var/lib/rejoinder
 USER rejoinder
 WORKDIR /home/rejoinder
 ENV REJOINDER_HOST=0.0.0.0 \

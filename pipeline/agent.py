@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from llm.sentences import SentencePolicy
+from pipeline import places
 from pipeline.text_files import NotUtf8, read_text
 from pipeline.turn_policy import TurnPolicy
 
@@ -181,7 +182,7 @@ def find_agents(folder: Path | None = None) -> dict[str, Path]:
 def choose_agent(choice: str, folder: Path | None = None) -> Agent:
     """An agent by name, or by the path of its file. Raises AgentError that lists the names there are."""
     if choice.endswith(".toml") or "/" in choice:
-        return load_agent(Path(choice).expanduser())
+        return load_agent(places.expanded(choice))
     agents = find_agents(folder)
     if choice not in agents:
         raise AgentError(f"there is no agent {choice!r}; there are: {', '.join(sorted(agents))}")

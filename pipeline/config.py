@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
-import platformdirs
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
@@ -20,7 +19,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from pipeline import catalogue
+from pipeline import catalogue, places
 from pipeline.addresses import listens_here_only, plain_host
 from pipeline.text_files import NotUtf8, read_text
 
@@ -128,7 +127,7 @@ class Settings(BaseSettings):
     )
 
     latency_log: Path = Field(
-        default_factory=lambda: platformdirs.user_data_path("rejoinder") / "latency.db",
+        default_factory=lambda: places.data() / "latency.db",
         description="the SQLite file with one row a turn",
     )
     store_transcripts: bool = Field(
@@ -219,7 +218,7 @@ class Settings(BaseSettings):
     @field_validator("agents_dir", "latency_log", "vonage_private_key")
     @classmethod
     def _home(cls, value: Path | None) -> Path | None:
-        return value.expanduser() if value else None
+        return places.expanded(value) if value else None
 
     @model_validator(mode="after")
     def _not_open_to_everyone(self) -> Self:
@@ -284,7 +283,7 @@ def _from_file(file: Path | None) -> _Source:
         Path(os.environ[variable]) if (variable := f"{ENVIRONMENT}CONFIG") in os.environ else None
     )
     path = named or Path(FILE_NAME)
-    if named is None and not path.is_file():
+    if named is None and not os.path.isfile(path):  # also where this folder may not be looked into
         return _Source({}, str(path))
     try:
         values = tomllib.loads(read_text(path))
@@ -329,7 +328,7 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
 def _known_model(value: str, role: str) -> str:
     """A model of this role in the catalogue, or an existing path."""
     known = [artifact.name for artifact in catalogue.artifacts().values() if artifact.role == role]
-    if value in known or Path(value).expanduser().exists():
+    if value in known or places.exists(places.expanded(value)):
         return value
     close = difflib.get_close_matches(value, [*known, *LLM_ALIASES], n=1)
     raise ValueError(

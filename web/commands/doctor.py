@@ -17,9 +17,10 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from pipeline import catalogue, preparation
+from pipeline import catalogue, places, preparation
 from pipeline.addresses import in_url, listens_here_only
 from pipeline.config import Settings
+from pipeline.latency_log import WHERE_ELSE
 from web.commands.output import console, print_json
 from web.options import with_settings
 
@@ -87,7 +88,10 @@ def examine(settings: Settings) -> Iterator[Finding]:
         test_programs,
     )
     for check in checks:
-        yield check(settings)
+        try:
+            yield check(settings)
+        except places.NoPlace as error:
+            yield Finding(check.__name__, "bad", str(error))
 
 
 def processor(settings: Settings) -> Finding:
@@ -153,6 +157,12 @@ def disk(settings: Settings) -> Finding:
         return Finding(
             "disk", "bad", detail, f"{2 * missing:,} MB are needed for the models; REJOINDER_CACHE moves them"
         )
+    if missing and not places.writable(folders["models"]):
+        return Finding("disk", "bad", f"{folders['models']} cannot be written to", "REJOINDER_CACHE moves it")
+    if places.without_home(settings.latency_log) or not places.writable(folders["latency log"]):
+        return Finding(
+            "disk", "bad", f"the latency log cannot be kept in {folders['latency log']}", WHERE_ELSE
+        )
     if free["latency log"] < ROOM_FOR_LOGS_MB:
         return Finding(
             "disk", "note", detail, "turns are not logged when it is full; latency_log moves the log"
@@ -217,7 +227,7 @@ def _unverified(artifact: catalogue.Artifact) -> list[tuple[str, catalogue.State
 
 def _existing(folder: Path) -> Path:
     """The folder, or its nearest parent that exists."""
-    return next(parent for parent in (folder, *folder.parents) if parent.exists())
+    return next(parent for parent in (folder, *folder.parents) if places.exists(parent))
 
 
 def _answers_health(settings: Settings) -> bool:

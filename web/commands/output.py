@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from pipeline.places import in_words
+
 console = Console()
 errors = Console(stderr=True)
 
@@ -26,5 +28,5 @@ def clear_errors(*kinds: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        errors.print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        errors.print(f"[bold red]Error:[/] {escape(in_words(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from error

@@ -22,7 +22,8 @@ def api_of(
 ) -> CarrierApi | None:
     """The carrier's REST interface; None where it has none or the settings lack its credentials.
 
-    `account`: Twilio's account SID, which a stream tells. Raises OSError and NotUtf8 for a key file that cannot be read.
+    `account`: Twilio's account SID, which a stream tells. Raises OSError and NotUtf8 for a key file that
+    cannot be read.
     """
     if carrier == "twilio" and settings.twilio_auth_token and account:
         return TwilioApi(client, account, secret(settings.twilio_auth_token))
