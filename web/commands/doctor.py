@@ -39,6 +39,7 @@ TEST_PROGRAMS = {
     "chromium": "chromium",
     "espeak-ng": "espeak-ng",
     "sox": "sox",
+    "strace": "strace",
 }
 TEST_RECORDINGS = Path("/usr/share/pocketsphinx/test/data")
 ROOM_FOR_LOGS_MB = 200
