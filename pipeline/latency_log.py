@@ -165,13 +165,17 @@ class LatencyLog:
 
 
 def json_lines(
-    record: Mapping[str, Any], *, store_transcripts: bool = True, mask_callers: bool = True
+    record: Mapping[str, Any],
+    *,
+    store_transcripts: bool = True,
+    mask_callers: bool = True,
+    ascii_only: bool = False,
 ) -> str:
     """The record as one line of JSON, without the line's end; what was said left out on demand."""
     kept = dict(record) if store_transcripts else {k: v for k, v in record.items() if k not in TEXTS}
     if mask_callers and kept.get("caller"):
         kept["caller"] = mask_number(kept["caller"])
-    return json.dumps(kept, ensure_ascii=False, default=str)
+    return json.dumps(kept, ensure_ascii=ascii_only, default=str)
 
 
 def mask_number(caller: str) -> str:
