@@ -20,10 +20,13 @@ COPY . .
 RUN pip install --no-cache-dir '.[otel,phone]'
 
 RUN useradd --create-home --uid 10001 rejoinder \
-    && install -d -o rejoinder /var/lib/rejoinder
+    && install -d -m 0700 -o rejoinder /var/lib/rejoinder
 USER rejoinder
+# The service switches its libraries' reports off by itself; here also for whatever else is run in the image.
 WORKDIR /home/rejoinder
-ENV REJOINDER_HOST=0.0.0.0 \
+ENV ORT_DISABLE_TELEMETRY=1 \
+    HF_HUB_DISABLE_TELEMETRY=1 \
+    REJOINDER_HOST=0.0.0.0 \
     REJOINDER_CACHE=/var/lib/rejoinder/models \
     REJOINDER_LATENCY_LOG=/var/lib/rejoinder/latency.db
 VOLUME /var/lib/rejoinder

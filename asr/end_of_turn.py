@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 
 from asr.audio import SAMPLE_RATE, Audio, as_audio
 from asr.features import LogMel, normalise
+from asr.onnx_session import session
 
 SECONDS = 8
 
@@ -25,14 +25,9 @@ class SmartTurn:
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: the file is not a Smart Turn v3 model.
+            ValueError: the file is damaged, or not a Smart Turn v3 model.
         """
-        if not path.is_file():
-            raise FileNotFoundError(f"no end-of-turn model at {path}: pull it with `rejoinder models pull`")
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self._session = session(path, threads)
         inputs = {node.name: node.shape for node in self._session.get_inputs()}
         if list(inputs) != ["input_features"] or inputs["input_features"][1:] != [80, SECONDS * 100]:
             raise ValueError(f"{path} is not a Smart Turn v3 model: its inputs are {inputs}")

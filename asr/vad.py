@@ -25,6 +25,7 @@ from faster_whisper.utils import get_assets_path
 from numpy.typing import NDArray
 
 from asr.audio import Audio, as_audio
+from asr.onnx_session import session
 
 FRAME = 512
 CONTEXT = 64
@@ -63,12 +64,17 @@ class SileroVad:
     """The network, loaded once; `open` gives each call its own stream. Thread-safe; runs on one thread."""
 
     def __init__(self, model: Path | None = None) -> None:
-        """`model`: a Silero v6 ONNX file; None takes the one that faster-whisper ships."""
+        """`model`: a Silero v6 ONNX file; None takes the one that faster-whisper ships.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is damaged, or not a Silero v6 model.
+        """
         path = model or Path(get_assets_path()) / "silero_vad_v6.onnx"
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self._session = session(path, threads=1)
+        inputs = {node.name for node in self._session.get_inputs()}
+        if inputs != {"input", "h", "c"}:
+            raise ValueError(f"{path} is not a Silero v6 model: its inputs are {sorted(inputs)}")
 
     def open(self) -> VadStream:
         return VadStream(self._session)
@@ -77,8 +83,8 @@ class SileroVad:
 class VadStream:
     """The voice activity of one call. Used by one thread at a time."""
 
-    def __init__(self, session: onnxruntime.InferenceSession) -> None:
-        self._networks = (_Network(session), _Network(session, early=FRAME // 2))
+    def __init__(self, network: onnxruntime.InferenceSession) -> None:
+        self._networks = (_Network(network), _Network(network, early=FRAME // 2))
         self._speaking = False
         self._below = 0
         self._edges = _Edges()
@@ -121,8 +127,8 @@ class _Scored:
 class _Network:
     """One instance of the network. `early`: samples of its first frame that lie before the stream, silent."""
 
-    def __init__(self, session: onnxruntime.InferenceSession, early: int = 0) -> None:
-        self._session = session
+    def __init__(self, network: onnxruntime.InferenceSession, early: int = 0) -> None:
+        self._session = network
         self._rest = np.zeros(early, np.float32)
         self._end = -early
         self._context = np.zeros(CONTEXT, np.float32)

@@ -11,6 +11,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from web.terminal import show_on_any_terminal
+
 
 def percentile(values: Sequence[float], share: float) -> float | None:
     """The percentile (0-100) of the values, None when there are none."""
@@ -32,8 +34,9 @@ def show(
 ) -> None:
     """Print the figures: JSON for machines, else a table with the goal beside each figure that has one."""
     if as_json:
-        print(json.dumps(figures, indent=2, ensure_ascii=False))
+        print(json.dumps(figures, indent=2))
         return
+    show_on_any_terminal()
     table = Table(title=title, title_justify="left")
     table.add_column("figure")
     table.add_column("measured", justify="right")

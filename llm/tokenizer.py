@@ -184,7 +184,7 @@ def _from_folder(folder: Path) -> Vocabulary:
     source = folder / "tokenizer.json"
     if not source.exists():
         raise TokenizerError(f"{folder} has no tokenizer.json; save the model's fast tokenizer there")
-    bpe = json.loads(source.read_text(encoding="utf-8"))
+    bpe = json.loads(source.read_bytes())  # which finds out the encoding
     added = bpe.get("added_tokens", ())
     special = {token["content"]: int(token["id"]) for token in added}
     plain = {int(token["id"]) for token in added if token.get("special", True) is False}
@@ -198,7 +198,7 @@ def _from_folder(folder: Path) -> Vocabulary:
         template = {named["name"]: named["template"] for named in template}.get("default")
     jinja = folder / "chat_template.jinja"
     if jinja.exists():
-        template = jinja.read_text(encoding="utf-8")
+        template = jinja.read_text(encoding="utf-8-sig")
     vocab = bpe["model"]["vocab"]
     ids = vocab.values() if isinstance(vocab, dict) else range(len(vocab))  # unigram's is a list
     size = 1 + max([*special.values(), *ids])
@@ -222,7 +222,7 @@ def _declared_ends(folder: Path, special: dict[str, int], eos: str) -> set[int]:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return json.loads(path.read_bytes()) if path.exists() else {}
 
 
 def end_ids(special: dict[str, int], declared: set[int]) -> tuple[int, ...]:

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from llm.sentences import SentencePolicy
+from pipeline import places
+from pipeline.text_files import NotUtf8, read_text
 
 SHIPPED = Path(__file__).with_name("agents")
 
@@ -142,12 +144,14 @@ class Agent(_Part):
 def load_agent(path: Path) -> Agent:
     """Read one agent's TOML file. Raises AgentError."""
     try:
-        data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        data: dict[str, Any] = tomllib.loads(read_text(path))
     except FileNotFoundError:
         raise AgentError(f"there is no agent file {path}") from None
     except OSError as error:
         raise AgentError(f"cannot read the agent file {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except NotUtf8 as error:
+        raise AgentError(str(error)) from error
+    except tomllib.TOMLDecodeError as error:
         raise AgentError(f"{path} is not valid TOML: {error}") from error
     data.setdefault("name", path.stem)
     try:
@@ -170,7 +174,7 @@ def find_agents(folder: Path | None = None) -> dict[str, Path]:
 def choose_agent(choice: str, folder: Path | None = None) -> Agent:
     """An agent by name, or by the path of its file. Raises AgentError that lists the names there are."""
     if choice.endswith(".toml") or "/" in choice:
-        return load_agent(Path(choice).expanduser())
+        return load_agent(places.expanded(choice))
     agents = find_agents(folder)
     if choice not in agents:
         raise AgentError(f"there is no agent {choice!r}; there are: {', '.join(sorted(agents))}")

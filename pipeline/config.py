@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import ipaddress
 import os
 import tomllib
 from collections.abc import Mapping
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
-import platformdirs
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
@@ -21,7 +19,10 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from pipeline import places
+from pipeline.addresses import listens_here_only, plain_host
 from pipeline.models import catalogue
+from pipeline.text_files import NotUtf8, read_text
 
 ENVIRONMENT = "REJOINDER_"
 FILE_NAME = "rejoinder.toml"
@@ -127,7 +128,7 @@ class Settings(BaseSettings):
     )
 
     latency_log: Path = Field(
-        default_factory=lambda: platformdirs.user_data_path("rejoinder") / "latency.db",
+        default_factory=lambda: places.data() / "latency.db",
         description="the SQLite file with one row a turn",
     )
     store_transcripts: bool = Field(
@@ -191,6 +192,11 @@ class Settings(BaseSettings):
     def _as_browsers_write(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(value if value in ("*", "null") else _origin(value) for value in values)
 
+    @field_validator("host")
+    @classmethod
+    def _in_one_spelling(cls, value: str) -> str:
+        return plain_host(value)
+
     @field_validator("public_url")
     @classmethod
     def _with_host(cls, value: str) -> str:
@@ -213,16 +219,16 @@ class Settings(BaseSettings):
     @field_validator("agents_dir", "latency_log", "vonage_private_key")
     @classmethod
     def _home(cls, value: Path | None) -> Path | None:
-        return value.expanduser() if value else None
+        return places.expanded(value) if value else None
 
     @model_validator(mode="after")
     def _not_open_to_everyone(self) -> Self:
-        if not (self.auth_token or self.allow_unauthenticated or _is_loopback(self.host)):
+        if not (self.auth_token or self.allow_unauthenticated or listens_here_only(self.host)):
             raise ValueError(
-                f"host {self.host} can be reached from other machines: set auth_token, "
+                f"host {self.host or '(every address)'} can be reached from other machines: set auth_token, "
                 "or allow_unauthenticated = true to serve anyone"
             )
-        if self.phone_unsigned and not _is_loopback(self.host):
+        if self.phone_unsigned and not listens_here_only(self.host):
             raise ValueError("phone_unsigned lets anyone call: it is for host 127.0.0.1 only")
         return self
 
@@ -278,13 +284,15 @@ def _from_file(file: Path | None) -> _Source:
         Path(os.environ[variable]) if (variable := f"{ENVIRONMENT}CONFIG") in os.environ else None
     )
     path = named or Path(FILE_NAME)
-    if named is None and not path.is_file():
+    if named is None and not os.path.isfile(path):  # also where this folder may not be looked into
         return _Source({}, str(path))
     try:
-        values = tomllib.loads(path.read_text("utf-8"))
+        values = tomllib.loads(read_text(path))
     except OSError as error:
         raise ConfigError(f"cannot read the configuration file {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except NotUtf8 as error:
+        raise ConfigError(str(error)) from error
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
     unknown = [_unknown(name) for name in values if name not in Settings.model_fields]
     if unknown:
@@ -321,7 +329,7 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
 def _known_model(value: str, role: str) -> str:
     """A model of this role in the catalogue, or an existing path."""
     known = [artifact.name for artifact in catalogue.artifacts().values() if artifact.role == role]
-    if value in known or Path(value).expanduser().exists():
+    if value in known or places.exists(places.expanded(value)):
         return value
     close = difflib.get_close_matches(value, [*known, *LLM_ALIASES], n=1)
     raise ValueError(
@@ -341,10 +349,3 @@ def _origin(value: str) -> str:
         raise ValueError(f"{value} is no origin, as https://HOST[:PORT]")
     usual = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
     return f"{parts.scheme}://{parts.netloc.removesuffix(usual)}"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from asr.end_of_turn import SmartTurn
@@ -15,6 +14,7 @@ from asr.recogniser import Recogniser
 from asr.vad import SileroVad
 from llm.remote import RemoteError
 from llm.targets.cpu.build import CompilerMissing
+from pipeline import places
 from pipeline.agent import Agent, AgentError, choose_agent, find_agents, load_agent
 from pipeline.call import Call
 from pipeline.config import Settings
@@ -87,7 +87,7 @@ class Service:
         try:
             return await cls._start(settings, progress)
         except _REASONS as error:
-            raise CannotStart(str(error)) from error
+            raise CannotStart(places.in_words(error)) from error
 
     @classmethod
     async def _start(cls, settings: Settings, progress: Progress) -> Service:
@@ -233,8 +233,8 @@ def _threads(settings: Settings) -> dict[str, int]:
 
 
 def _load_recogniser(settings: Settings, agent: Agent) -> Recogniser:
-    path = Path(settings.asr_model).expanduser()
-    if not path.exists():
+    path = places.expanded(settings.asr_model)
+    if not places.exists(path):
         path = catalogue.path(settings.asr_model)
     recogniser = Recogniser(path, threads=settings.asr_threads, language=agent.language)
     recogniser.warm_up()

@@ -9,6 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import asr
+import llm
+import tts
+
+ROOMS = (asr, llm, tts)
+"""They switch off what libraries would report to their makers: before any test imports such a library."""
+
 KEPT = ("REJOINDER_CACHE",)
 
 for name in [name for name in os.environ if name.startswith("REJOINDER_") and name not in KEPT]:

@@ -187,7 +187,7 @@ def _kept_latents(torch: Any) -> Any:
 
 def _files(where: str) -> tuple[Path, Path]:
     """The model's folder and the file of its weights."""
-    path = Path(where).expanduser()
+    path = Path(os.path.expanduser(where))
     if not path.exists():
         path = _fetched(where)
     if path.is_file():
@@ -235,7 +235,7 @@ def _xtts_speaker(model: Any, speaker: str | None, where: str) -> tuple[Any, Any
 
 def _recording(path: str, speakers: Any) -> tuple[Samples, int]:
     try:
-        audio, rate = soundfile.read(Path(path).expanduser(), dtype="float32", always_2d=True)
+        audio, rate = soundfile.read(os.path.expanduser(path), dtype="float32", always_2d=True)
     except (OSError, soundfile.SoundFileError) as error:
         known = f"; its speakers are: {', '.join(list(speakers)[:10])}" if speakers else ""
         raise CoquiError(f"cannot read the speaker's recording {path}: {error}{known}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Set
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
@@ -48,7 +49,7 @@ def load_voice(
     if kind == "piper" and (rest or path):
         file, _, query = rest.partition("?")
         return PiperVoice(
-            Path(file).expanduser() if file else path or Path(),
+            Path(os.path.expanduser(file)) if file else path or Path(),
             speaker=_options(query, {"speaker"}, spec).get("speaker"),
             threads=threads,
             pronunciations=pronunciations,

@@ -81,7 +81,7 @@ def _model_file(path: Path) -> Path:
 def _read_config(model: Path) -> dict[str, Any]:
     path = Path(f"{model}.json")
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(path.read_bytes())  # which finds out the encoding
     except (OSError, ValueError) as error:
         raise PiperError(f"cannot read {path}, the voice's configuration: {error}") from error
     if not isinstance(config, dict):

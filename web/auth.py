@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from websockets.http11 import Request
 
+from pipeline.addresses import is_loopback
+
 TOKEN_PROTOCOL = "openai-insecure-api-key."
 """A browser, which cannot set a socket's headers, offers its token, percent-encoded, as a subprotocol."""
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether a page's host name can only be this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _as_written(value: str) -> str:
@@ -89,7 +80,7 @@ class Gate:
             return False
         if page.scheme not in ("http", "https") or [page.netloc] != hosts:
             return False
-        return self.token is not None or self.open_to_all or _is_loopback(page.hostname or "")
+        return self.token is not None or self.open_to_all or is_loopback(page.hostname or "")
 
     def trusts_host(self, request: Request) -> bool:
         """Whether what is read here may be read under the name that the request calls us by.
@@ -105,7 +96,7 @@ class Gate:
             return False
         name = _host_name(f"//{hosts[0]}")
         known = map(_host_name, (*self.origins, self.address))
-        return name is not None and (_is_loopback(name) or name in known)
+        return name is not None and (is_loopback(name) or name in known)
 
 
 def _host_name(address: str) -> str | None:

@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from pipeline.large_pages import start_with_large_pages
+from web.terminal import show_on_any_terminal
 
 
 class Subcommand(NamedTuple):
@@ -100,6 +101,7 @@ def rejoinder(
 
 def run() -> None:
     """The console command. Serving starts anew in large pages before anything large is imported."""
+    show_on_any_terminal()
     subcommand = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
     if subcommand == "serve" and "--help" not in sys.argv:
         start_with_large_pages()

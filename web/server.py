@@ -13,6 +13,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
+from pipeline.addresses import in_url
 from pipeline.config import Settings
 from pipeline.service import Service
 from pipeline.telemetry.tracing import Tracing
@@ -82,9 +83,7 @@ class Server:
     @property
     def address(self) -> str:
         """The page's address, as a browser on this machine opens it."""
-        host = self._settings.host
-        name = "localhost" if host in ("0.0.0.0", "::", "") else f"[{host}]" if ":" in host else host
-        return f"http://{name}:{self.port}/"
+        return f"http://{in_url(self._settings.host, self.port)}/"
 
     def open(self, service: Service) -> None:
         """The models are loaded: take calls, and observe their turns."""

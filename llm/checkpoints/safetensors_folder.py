@@ -34,7 +34,7 @@ FORMATS = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32"}
 def read_safetensors(folder: Path) -> Checkpoint:
     """Raises `CheckpointError` for missing or damaged files, `UnsupportedCheckpoint` for other models."""
     try:
-        values = json.loads((folder / "config.json").read_text())
+        values = json.loads((folder / "config.json").read_bytes())
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{folder} has no readable config.json ({error})") from error
     config = decoder_config(values, folder / "config.json")

@@ -7,6 +7,7 @@ says of what model they are: on another one they would draft nonsense, so loadin
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -58,7 +59,7 @@ def open_draft_heads(
         if not layers.isdigit():
             raise HeadsError(f"early-exit wants a number of layers, as in early-exit:8, not {layers!r}")
         return EarlyExitDrafting(int(layers), target, clock)
-    place = Path(wanted).expanduser()
+    place = Path(os.path.expanduser(wanted))
     if not place.exists():
         raise HeadsError(f"there are no draft heads at {place}: give mtp, early-exit:LAYERS or a folder")
     heads = load_heads(place, model)

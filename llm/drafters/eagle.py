@@ -56,7 +56,7 @@ def save_eagle(layer: FeatureLayer, folder: Path) -> None:
 
 def _config(folder: Path) -> Config:
     source = folder / "config.json"
-    values = json.loads(source.read_text())
+    values = json.loads(source.read_bytes())
     if isinstance(values, dict):
         values = {"architectures": ["LlamaForCausalLM"], **values}
     return decoder_config(values, source)

@@ -9,6 +9,7 @@ from llm.explain import Explanation
 from llm.explain import explain as explain_reply
 from llm.language_model import LanguageModel, Message, Sampling
 from llm.remote import RemoteLanguageModel
+from pipeline import places
 from pipeline.agent import choose_agent
 from pipeline.config import Settings, is_url
 from pipeline.models import catalogue
@@ -73,5 +74,5 @@ def load_embedded(
 
 def place(model: str) -> Path:
     """A file or folder as it is, or an artifact of the catalogue by its name."""
-    path = Path(model).expanduser()
-    return path if path.exists() else catalogue.path(model)
+    path = places.expanded(model)
+    return path if places.exists(path) else catalogue.path(model)

@@ -20,6 +20,7 @@ from llm.training.medusa import MedusaTrainee
 from pipeline.agent import choose_agent
 from pipeline.config import Settings
 from pipeline.loading.language import is_remote, load_embedded, place
+from pipeline.text_files import NotUtf8, read_text
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
@@ -110,9 +111,9 @@ def _lines(prompts: Path | None) -> list[str]:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise HeadsError(f"{file} is not a text in UTF-8: {error}") from error
+        return read_text(file)
+    except NotUtf8 as error:
+        raise HeadsError(str(error)) from error
 
 
 def _check_place(out: Path) -> None:

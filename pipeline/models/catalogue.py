@@ -11,7 +11,6 @@ import difflib
 import hashlib
 import importlib.util
 import logging
-import os
 import shutil
 import threading
 import tomllib
@@ -20,10 +19,10 @@ from functools import cache as remember
 from pathlib import Path
 from typing import Literal
 
-import platformdirs
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from pipeline import places
 from pipeline.models.fetch import (
     BLOCK,
     CacheFull,
@@ -135,9 +134,8 @@ class Artifact(_Entry):
 
 
 def cache() -> Path:
-    """Where models are kept: REJOINDER_CACHE, else the user's cache folder."""
-    moved = os.environ.get("REJOINDER_CACHE")
-    return Path(moved).expanduser() if moved else platformdirs.user_cache_path("rejoinder")
+    """Where models are kept: REJOINDER_CACHE, else the user's cache folder. Raises NoPlace."""
+    return places.cache()
 
 
 def converted() -> Path:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline import places
 from pipeline.telemetry.timeline import DURATIONS, MARKS
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,9 @@ FIGURES = (
     *TEXTS,
 )
 """Keys of a record with a column of their own, beside marks and durations. The others go to `extra`."""
+
+
+WHERE_ELSE = "Set latency_log (REJOINDER_LATENCY_LOG) to a file in a folder that this user may write to."
 
 
 class LatencyLogError(Exception):
@@ -161,13 +165,17 @@ class LatencyLog:
 
 
 def json_lines(
-    record: Mapping[str, Any], *, store_transcripts: bool = True, mask_callers: bool = True
+    record: Mapping[str, Any],
+    *,
+    store_transcripts: bool = True,
+    mask_callers: bool = True,
+    ascii_only: bool = False,
 ) -> str:
     """The record as one line of JSON, without the line's end; what was said left out on demand."""
     kept = dict(record) if store_transcripts else {k: v for k, v in record.items() if k not in TEXTS}
     if mask_callers and kept.get("caller"):
         kept["caller"] = mask_number(kept["caller"])
-    return json.dumps(kept, ensure_ascii=False, default=str)
+    return json.dumps(kept, ensure_ascii=ascii_only, default=str)
 
 
 def mask_number(caller: str) -> str:
@@ -241,12 +249,15 @@ def _opened(path: Path, *, read_only: bool = False) -> Iterator[sqlite3.Connecti
     """A connection for the time of the block; what goes wrong in opening it, or in reading, is a
     LatencyLogError."""
     try:
+        if places.without_home(path):
+            raise LatencyLogError(f"there is no home folder for the latency log {path}. {WHERE_ELSE}")
         if read_only and not path.is_file():
             raise LatencyLogError(f"there is no latency log at {path} yet: make a call first")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not read_only:
+            _make_room(path)
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
     except (OSError, sqlite3.Error) as error:
-        raise LatencyLogError(f"cannot open the latency log {path}: {error}. Set latency_log.") from error
+        raise LatencyLogError(f"cannot open the latency log {path}: {error}. {WHERE_ELSE}") from error
     with closing(connection):
         try:
             yield connection
@@ -258,8 +269,24 @@ def _opened(path: Path, *, read_only: bool = False) -> Iterator[sqlite3.Connecti
             ) from error
 
 
+def _make_room(path: Path) -> None:
+    """Make the file, and its folder, for this user alone. Raises OSError."""
+    places.make_private_folder(path.parent)
+    if not path.exists():
+        places.make_private_file(path)
+
+
+def _make_private(path: Path) -> None:
+    """Take the rights that earlier versions, and the umask, gave others; also on what SQLite keeps beside the
+    file."""
+    path = path.resolve()
+    for kept in ("", "-wal", "-shm", "-journal"):
+        places.make_private(path.with_name(path.name + kept))
+
+
 def _migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str] = MIGRATIONS) -> None:
-    """Run the scripts that this file has not seen, each in one transaction with its version number."""
+    """Run the scripts that this file has not seen, each in one transaction with its version number; the file
+    is then ours, and its owner's alone."""
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -270,10 +297,9 @@ def _migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str] 
             )
         for number, script in enumerate(scripts[version:], start=version + 1):
             connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")
-    except sqlite3.Error as error:
-        raise LatencyLogError(
-            f"cannot use {path} as the latency log: {error}. Set latency_log to another file."
-        ) from error
+        _make_private(path)
+    except (OSError, sqlite3.Error) as error:
+        raise LatencyLogError(f"cannot use {path} as the latency log: {error}. {WHERE_ELSE}") from error
 
 
 def _row(record: Mapping[str, Any], store_transcripts: bool, mask_callers: bool) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def test_what_cannot_be_is_told_before_the_work(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(HeadsError, match="not a folder"):
         train_heads(SETTINGS, "medusa", corpus / "heads", corpus=corpus, steps=1)
     for food in ({"corpus": latin}, {"prompts": latin}):
-        with pytest.raises(HeadsError, match=r"latin\.txt is not a text in UTF-8"):
+        with pytest.raises(HeadsError, match=r"latin\.txt is not in UTF-8"):
             train_heads(SETTINGS, "medusa", out, steps=1, **food)
     with pytest.raises(HeadsError, match="not for a server's"):
         train_heads(server, "medusa", out, corpus=corpus, steps=1)

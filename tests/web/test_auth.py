@@ -91,6 +91,10 @@ def test_only_our_own_page_or_an_allowed_one_may_open_a_socket(
         (Gate(), ["127.0.0.1:8765"], True),
         (Gate(), ["LocalHost:8765"], True),
         (Gate(), ["[::1]"], True),
+        (Gate(), ["localhost.:8765"], True),
+        (Gate(), ["[::ffff:7f00:1]:8765"], True),
+        (Gate(), ["[::ffff:c0a8:105]:8765"], False),
+        (Gate(), ["*"], False),
         (Gate(), [], True),  # no browser
         (Gate(), ["evil.example:8765"], False),
         (Gate(), ["127.0.0.1.evil.example"], False),

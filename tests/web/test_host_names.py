@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import httpx
+import pytest
+
+from pipeline.config import load
 from tests.web.scripted import on_loop, serving
 from tests.web.test_server import TOKEN, fetch
+from web.server import CannotListen, Server
 
 
 @on_loop
@@ -23,3 +30,26 @@ async def test_nothing_is_read_under_a_name_that_is_made_to_resolve_to_us() -> N
         assert (await fetch(server, "/", Host="any.example")).status_code == 200
     async with serving(allow_unauthenticated=True) as (server, _):
         assert (await fetch(server, "/metrics", Host="any.example")).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["[::1]", "0:0:0:0:0:0:0:1", "127.0.0.2", "::ffff:127.0.0.1", "LOCALHOST"])
+def test_the_page_is_at_the_address_that_is_printed_for_any_spelling_of_this_machine(host: str) -> None:
+    settings = load({"host": host, "port": 0})
+
+    async def run() -> None:
+        server = Server(settings)
+        try:
+            await server.start()
+        except CannotListen:
+            if ":" in settings.host:
+                pytest.skip("this machine has no IPv6")
+            raise
+        try:
+            async with httpx.AsyncClient(trust_env=False) as browser:
+                page = await browser.get(server.address)
+            assert page.status_code == 200
+            assert "<html" in page.text
+        finally:
+            await server.stop()
+
+    asyncio.run(run())

@@ -17,9 +17,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from pipeline import places
+from pipeline.addresses import in_url, listens_here_only
 from pipeline.config import Settings
 from pipeline.loading import preparation
 from pipeline.models import catalogue
+from pipeline.telemetry.latency_log import WHERE_ELSE
 from web.commands.output import console, print_json
 from web.options import with_settings
 
@@ -38,6 +41,7 @@ TEST_PROGRAMS = {
     "chromium": "chromium",
     "espeak-ng": "espeak-ng",
     "sox": "sox",
+    "strace": "strace",
 }
 TEST_RECORDINGS = Path("/usr/share/pocketsphinx/test/data")
 ROOM_FOR_LOGS_MB = 200
@@ -87,7 +91,10 @@ def examine(settings: Settings) -> Iterator[Finding]:
         test_programs,
     )
     for check in checks:
-        yield check(settings)
+        try:
+            yield check(settings)
+        except places.NoPlace as error:
+            yield Finding(check.__name__, "bad", str(error))
 
 
 def processor(settings: Settings) -> Finding:
@@ -153,6 +160,12 @@ def disk(settings: Settings) -> Finding:
         return Finding(
             "disk", "bad", detail, f"{2 * missing:,} MB are needed for the models; REJOINDER_CACHE moves them"
         )
+    if missing and not places.writable(folders["models"]):
+        return Finding("disk", "bad", f"{folders['models']} cannot be written to", "REJOINDER_CACHE moves it")
+    if places.without_home(settings.latency_log) or not places.writable(folders["latency log"]):
+        return Finding(
+            "disk", "bad", f"the latency log cannot be kept in {folders['latency log']}", WHERE_ELSE
+        )
     if free["latency log"] < ROOM_FOR_LOGS_MB:
         return Finding(
             "disk", "note", detail, "turns are not logged when it is full; latency_log moves the log"
@@ -161,7 +174,7 @@ def disk(settings: Settings) -> Finding:
 
 
 def port(settings: Settings) -> Finding:
-    address = _address(settings)
+    address = in_url(settings.host, settings.port)
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         with socket.create_server((settings.host, settings.port), family=family):
@@ -175,8 +188,8 @@ def port(settings: Settings) -> Finding:
 
 
 def microphone(settings: Settings) -> Finding:
-    page = f"http://{_address(settings)}/"
-    if settings.host in ("127.0.0.1", "localhost", "::1"):
+    page = f"http://{in_url(settings.host, settings.port)}/"
+    if listens_here_only(settings.host):
         return Finding(
             "microphone page", "good", f"{page} (browsers allow the microphone on this machine's own pages)"
         )
@@ -217,20 +230,15 @@ def _unverified(artifact: catalogue.Artifact) -> list[tuple[str, catalogue.State
 
 def _existing(folder: Path) -> Path:
     """The folder, or its nearest parent that exists."""
-    return next(parent for parent in (folder, *folder.parents) if parent.exists())
+    return next(parent for parent in (folder, *folder.parents) if places.exists(parent))
 
 
 def _answers_health(settings: Settings) -> bool:
     try:
-        return httpx.get(f"http://{_address(settings)}/healthz", timeout=1.0, trust_env=False).is_success
+        address = in_url(settings.host, settings.port)
+        return httpx.get(f"http://{address}/healthz", timeout=1.0, trust_env=False).is_success
     except (httpx.HTTPError, httpx.InvalidURL):
         return False
-
-
-def _address(settings: Settings) -> str:
-    """Host and port as they stand in a URL."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"{host}:{settings.port}"
 
 
 def _print(findings: list[Finding]) -> None:

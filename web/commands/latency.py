@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from pipeline.config import Settings
 from pipeline.telemetry import latency_log
 from web.commands.output import clear_errors, console, print_json
 from web.options import with_settings
+from web.terminal import is_unicode
 
 STAGES = {
     "endpoint": "end of speech to the decision that the turn is over",
@@ -66,5 +68,8 @@ def _print_turns(settings: Settings, last: int | None) -> None:
     """Oldest first."""
     with clear_errors(latency_log.LatencyLogError):
         records = latency_log.recent(settings.latency_log, last)
+    plain = not is_unicode(sys.stdout)
     for record in reversed(records):
-        typer.echo(latency_log.json_lines(record, mask_callers=settings.mask_caller_numbers))
+        typer.echo(
+            latency_log.json_lines(record, mask_callers=settings.mask_caller_numbers, ascii_only=plain)
+        )

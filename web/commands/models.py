@@ -35,8 +35,10 @@ MODEL_ERRORS = (UnknownArtifact, ArtifactUnavailable, CacheFull, OSError)
 @app.command("list")
 def list_models(as_json: Json = False) -> None:
     """Show every model of the catalogue and whether it is on this machine."""
+    with clear_errors(*MODEL_ERRORS):
+        described = [_described(artifact) for artifact in catalogue.artifacts().values()]
     if as_json:
-        print_json([_described(artifact) for artifact in catalogue.artifacts().values()])
+        print_json(described)
         return
     table = Table("Model", "Role", Column("Size", justify="right"), "Here", "What it is", box=SIMPLE)
     table.title = f"Models in {catalogue.cache()} (bold: the default agent's)"

@@ -12,7 +12,7 @@ import httpx
 import typer
 
 from pipeline.config import ConfigError, Settings, load
-from web.commands.output import clear_errors, errors
+from web.commands.output import clear_errors, errors, print_xml
 from web.phone import documents
 from web.phone.accounts import api_of
 from web.phone.rest import CarrierApi, CarrierRefused
@@ -38,14 +38,14 @@ _CREDENTIALS = {
 @app.command()
 def twiml(url: Url, agent: Agent = "") -> None:
     """TwiML for a TwiML Bin at Twilio, which fills in the caller's number."""
-    typer.echo(documents.twiml(_stream(url, "twilio"), _given(agent, caller="{{From}}")), nl=False)
+    print_xml(documents.twiml(_stream(url, "twilio"), _given(agent, caller="{{From}}")))
 
 
 @app.command()
 def telnyx(url: Url, agent: Agent = "") -> None:
     """TeXML for a TeXML Bin at Telnyx, and the body of its streaming commands."""
     stream = _stream(url, "telnyx")
-    typer.echo(documents.texml(stream, _given(agent)))
+    print_xml(documents.texml(stream, _given(agent)) + "\n")
     errors.print("Or, if you answer Telnyx's webhooks yourself, for `answer` or `streaming_start`:")
     typer.echo(documents.telnyx_command(stream, _given(agent)))
 
@@ -53,7 +53,7 @@ def telnyx(url: Url, agent: Agent = "") -> None:
 @app.command()
 def plivo(url: Url, agent: Agent = "") -> None:
     """XML for the answer URL of a Plivo application."""
-    typer.echo(documents.plivo_xml(_stream(url, "plivo"), _given(agent)), nl=False)
+    print_xml(documents.plivo_xml(_stream(url, "plivo"), _given(agent)))
 
 
 @app.command()

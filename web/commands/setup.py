@@ -13,7 +13,10 @@ from web.options import with_settings
 def setup(settings: Settings) -> None:
     with clear_errors(*MODEL_ERRORS):
         pull_with_progress(preparation.models(settings))
-    with console.status("looking for the language model's kernel") as status:
+    with (
+        clear_errors(*MODEL_ERRORS),
+        console.status("looking for the language model's kernel") as status,
+    ):
         problem = preparation.build_kernel(status.update)
     console.print(f"[yellow]No kernel:[/] {problem}" if problem else "The language model's kernel is built.")
     if not problem:

@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from pipeline.audio import Audio, StreamResampler, mix_to_mono
 from pipeline.config import Settings
+from pipeline.places import make_private_file
 from pipeline.service import CannotStart, Service
 from pipeline.telemetry.tracing import TracingUnavailable
 from web.commands.output import clear_errors, console, errors, print_json
@@ -73,8 +74,9 @@ def check_folder(save: Path | None) -> None:
 
 
 def write_recording(file: Path, audio: Audio, rate: int) -> None:
-    """Float32 mono as 16-bit PCM. Raises UnusableRecording."""
+    """Float32 mono as 16-bit PCM, for this user's eyes alone. Raises UnusableRecording."""
     try:
+        make_private_file(file)
         soundfile.write(file, audio, rate, subtype="PCM_16")
     except (soundfile.SoundFileError, OSError, TypeError) as error:  # the last: a name that tells no format
         raise UnusableRecording(f"{file} cannot be written: {error}") from None

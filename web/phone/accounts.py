@@ -7,6 +7,7 @@ import logging
 
 import httpx
 
+from pipeline.text_files import read_text
 from web.phone.bridge import HangUp
 from web.phone.rest import CarrierApi, CarrierRefused, PlivoApi, TelnyxApi, TwilioApi, VonageApi
 from web.phone.settings import PhoneSettings, secret
@@ -21,7 +22,8 @@ def api_of(
 ) -> CarrierApi | None:
     """The carrier's REST interface; None where it has none or the settings lack its credentials.
 
-    `account`: Twilio's account SID, which a stream tells. Raises OSError for a key file that cannot be read.
+    `account`: Twilio's account SID, which a stream tells. Raises OSError and NotUtf8 for a key file that
+    cannot be read.
     """
     if carrier == "twilio" and settings.twilio_auth_token and account:
         return TwilioApi(client, account, secret(settings.twilio_auth_token))
@@ -32,7 +34,7 @@ def api_of(
             client, settings.plivo_auth_id, secret(settings.plivo_auth_token), settings.public_url
         )
     if carrier == "vonage" and settings.vonage_application_id and settings.vonage_private_key:
-        key = settings.vonage_private_key.expanduser().read_text("ascii")
+        key = read_text(settings.vonage_private_key)
         return VonageApi(client, settings.vonage_application_id, key)
     return None
 

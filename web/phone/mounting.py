@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import logging
 import time
@@ -15,6 +14,7 @@ import httpx
 from websockets.asyncio.server import ServerConnection
 from websockets.http11 import Request, Response
 
+from pipeline.addresses import listens_here_only
 from pipeline.telemetry.latency_log import mask_number
 from web.phone import documents, signatures
 from web.phone.accounts import HangUps, hang_up_at
@@ -40,7 +40,7 @@ def mount(routes: Routes, switchboard: Switchboard, settings: PhoneSettings) -> 
 
     Raises ValueError when signatures are switched off where other machines can call.
     """
-    if settings.phone_unsigned and not _is_loopback(settings.host):
+    if settings.phone_unsigned and not listens_here_only(settings.host):
         raise ValueError("phone_unsigned lets anyone call: it is for a server that listens on 127.0.0.1 only")
     phones = Phones(switchboard, settings)
     for carrier in phones.carriers():
@@ -297,10 +297,3 @@ def _posted(request: Request, body: bytes) -> dict[str, str]:
 
 def _present(values: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -121,7 +121,8 @@ def test_vonage_is_asked_with_a_token_signed_by_the_application(tmp_path: Path) 
 
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     file = tmp_path / "private.key"
-    file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file.write_bytes(b"\xef\xbb\xbf" + pem.replace(b"\n", b"\r\n"))  # as some editors save it
     settings = PhoneTestSettings(vonage_application_id="app", vonage_private_key=file)
     carrier = Carrier(httpx.Response(204))
 
