@@ -107,6 +107,8 @@ class OpenSpans:
         elif code and character == "\n":
             # "Here: ```python" ends its line: a block as well
             code.fence = code.fence or (code.width >= _FENCE and (code.leads or not code.spaced))
+            if not code.fence:
+                self._stack.pop()  # code in a line that its line did not close
         elif code:
             code.spaced = code.spaced or character.isspace()
         elif character == ">":

@@ -21,6 +21,7 @@ _TEXTS = (
     "Here:\n|```\na. B\n\nc. D\n``` That is all. |Try it.",
     "- Here:\n  |```\n  a. B\n\n  c. D\n  ```\n|Try it.",
     "> ```\n> a. B\n>\n> c. D\n> ```\n|Try it.",
+    "Run ls` now:\n|```\na. B\n\nc. D\n```\n|Try it.",
     "Old ~~price~~ now. |Try it.",
     "It is ~5 miles. |It is ~6 km.",
 )
