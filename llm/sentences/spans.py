@@ -9,7 +9,12 @@ from dataclasses import dataclass
 _PAIRS = {"(": ")", "[": "]", "{": "}", "“": "”", "„": "“", "«": "»", "‹": "›", "「": "」", "『": "』"}
 _PAIRS |= {"（": "）", "【": "】", "《": "》", "‘": "’"}
 _CLOSING = {closing: opening for opening, closing in _PAIRS.items() if opening != "„"}
-_HARD = frozenset("`[{<")
+_CODE = frozenset("`~")
+_HARD = _CODE | frozenset("[{<")
+_FENCE = 3
+"""Ticks or tildes that make a block of code where they begin a line or end one."""
+_LEADING = frozenset(" \t>-*+•.)0123456789")
+"""What may stand before a fence in its line: indentation, a quotation's mark, a list's."""
 _LIMIT = {"(": 160, "{": 160, "[": 240, "<": 240, "*": 160, "_": 160, "`": 240, "'": 160, "‘": 160}
 _QUOTE_LIMIT = 240
 _DEPTH = 8
@@ -22,6 +27,12 @@ class _Span:
     kind: str
     at: int
     width: int = 1
+    leads: bool = False
+    """It began its line."""
+    spaced: bool = False
+    """White space came since it opened."""
+    fence: bool = False
+    """It is a block of code, not code in a line: its first line ended before it was closed."""
 
 
 class OpenSpans:
@@ -33,12 +44,14 @@ class OpenSpans:
         self._run = ""  # quotes, stars, underscores or ticks that await their right neighbour
         self._before = ""  # the character before them
         self._run_width = 0
+        self._run_leads = False  # nothing but what may stand before a fence stands before them
+        self._leading = True  # the same of the next character
         self._previous = ""
 
     @property
     def fenced(self) -> bool:
         """Inside a fenced code block."""
-        return bool(self._stack) and self._stack[-1].kind == "`" and self._stack[-1].width >= 3
+        return bool(self._stack) and self._stack[-1].fence
 
     @property
     def hard(self) -> bool:
@@ -67,8 +80,8 @@ class OpenSpans:
         if not run or run == following:
             self._run, self._run_width = run, width
             return
-        if run == "`":
-            self._ticks(width)
+        if run in _CODE:
+            self._ticks(run, width)
             return
         spaced = not before or before.isspace()
         opens = not following.isspace() and (spaced or not before.isalnum())
@@ -86,13 +99,18 @@ class OpenSpans:
         """Take the next character, after :meth:`settle` has seen it."""
         previous, self._previous = self._previous, character
         self._at += 1
-        in_code = bool(self._stack) and self._stack[-1].kind == "`"
-        if character == "`" or (not in_code and character in "\"'’*_"):
+        code = self._stack[-1] if self._stack and self._stack[-1].kind in _CODE else None
+        if character == code.kind if code else character in "\"'’*_`~":
             if not self._run:
-                self._run, self._before = character, previous
+                self._run, self._before, self._run_leads = character, previous, self._leading
             self._run_width += 1
-        elif in_code:
-            return
+        elif code and character == "\n":
+            # "Here: ```python" ends its line: a block as well
+            code.fence = code.fence or (code.width >= _FENCE and (code.leads or not code.spaced))
+            if not code.fence:
+                self._stack.pop()  # code in a line that its line did not close
+        elif code:
+            code.spaced = code.spaced or character.isspace()
         elif character == ">":
             self._close("<")
         elif previous == "<" and (character.isalpha() or character == "/"):
@@ -103,15 +121,17 @@ class OpenSpans:
             self._open(character)
         elif character in _CLOSING:
             self._close(_CLOSING[character])
+        self._leading = character == "\n" or (self._leading and character in _LEADING)
 
     def skip(self, plain: str) -> None:
         """Take letters and digits that follow one."""
         self._previous = plain[-1]
         self._at += len(plain)
+        self._leading = self._leading and plain.isdecimal()
 
-    def _open(self, kind: str, width: int = 1) -> None:
+    def _open(self, kind: str, width: int = 1, leads: bool = False) -> None:
         if len(self._stack) < _DEPTH:
-            self._stack.append(_Span(kind, self._at, width))
+            self._stack.append(_Span(kind, self._at, width, leads))
 
     def _close(self, kind: str) -> bool:
         """Close the innermost span of this kind, and with it what was left open inside it."""
@@ -121,15 +141,15 @@ class OpenSpans:
                 return True
         return False
 
-    def _ticks(self, width: int) -> None:
-        if self._stack and self._stack[-1].kind == "`":
-            if self._stack[-1].width == width:
+    def _ticks(self, kind: str, width: int) -> None:
+        """Ticks or tildes: as many as opened the code close it; a block, more of them as well."""
+        code = self._stack[-1] if self._stack and self._stack[-1].kind in _CODE else None
+        if code:
+            if width == code.width or width > code.width >= _FENCE:
                 self._stack.pop()
-        else:
-            self._open("`", width)
+        elif kind == "`" or (self._run_leads and width >= _FENCE):  # tildes in a line strike words out
+            self._open(kind, width, self._run_leads)
 
     @staticmethod
     def _limit(span: _Span) -> float:
-        if span.kind == "`" and span.width >= 3:
-            return float("inf")
-        return _LIMIT.get(span.kind, _QUOTE_LIMIT)
+        return float("inf") if span.fence else _LIMIT.get(span.kind, _QUOTE_LIMIT)

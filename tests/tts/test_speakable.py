@@ -9,18 +9,21 @@ from hypothesis import strategies as st
 
 from tts.speakable import Spoken, speakable
 
-_ROWS = list(
-    csv.DictReader(
-        Path(__file__).with_name("speakable_cases.tsv").open(encoding="utf-8"),
+_TABLES = ("speakable", "markup")
+_ROWS = [
+    row
+    for name in _TABLES
+    for row in csv.DictReader(
+        Path(__file__).with_name(f"{name}_cases.tsv").read_text(encoding="utf-8").splitlines(),
         delimiter="\t",
         quoting=csv.QUOTE_NONE,
     )
-)
+]
 """One case a line; the sign ⏎ stands for a new line."""
 
 
 def test_the_table_is_complete() -> None:
-    assert len(_ROWS) >= 300
+    assert len(_ROWS) >= 500
     assert len({(row["language"], row["written"]) for row in _ROWS}) == len(_ROWS)
 
 
@@ -28,6 +31,7 @@ def test_the_table_is_complete() -> None:
 def test_table(row: dict[str, str]) -> None:
     spoken = speakable(row["written"].replace("⏎", "\n"), language=row["language"])
     assert spoken.text == row["spoken"]
+    check_spans(row["written"].replace("⏎", "\n"), spoken)
     assert speakable(spoken.text, language=row["language"]).text == spoken.text
 
 
@@ -167,7 +171,23 @@ def test_odd_texts(written: str, spoken: str) -> None:
 
 
 _REPEATED = "a 1 1, 1. a. A- 1- $ ( [ * ` < a@ http:// a/ $1 ' \\ & 1: 1/ # _ é 好 | a.b@ [a]( &amp"
-_UNITS = [*_REPEATED.split(" "), "A ", "1 ", "\n", "- x\n", "+1 ", "Dr. ", "IV ", "\ud800"]
+_UNITS = [
+    *_REPEATED.split(" "),
+    "A ",
+    "1 ",
+    "\n",
+    "- x\n",
+    "+1 ",
+    "Dr. ",
+    "IV ",
+    "\ud800",
+    "```a b\n",
+    "~~~\nIt is so.\n",
+    "&#38;",
+    "[1] ",
+    "<a b",
+    "==",
+]
 
 
 @pytest.mark.parametrize("unit", _UNITS)

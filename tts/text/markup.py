@@ -1,32 +1,40 @@
 """Markdown, HTML, SSML, emoji and stray characters taken out of a text; what is left is prose.
 
-Fenced code is dropped, inline code and link labels stay, list items, headings and table rows end in a full
-stop. Every pattern is anchored and bounded, so the work grows with the length of the text only.
+Blocks of code are dropped, code in a line and link labels stay, list items, headings and table rows end in
+a full stop. A mark that nothing closes swallows nothing. Every pattern is anchored and bounded, so the work
+grows with the length of the text only.
 """
 
+import html
 import re
 import unicodedata
 
+from tts.text.fences import parts
+from tts.text.lexicon import word_set
+from tts.text.tags import tag_at, words_inside
 from tts.text.tracked import Tracked
 
-_FENCE = re.compile(r"\s{0,8}(?:`{3,}|~{3,})")
 _PREFIX = re.compile(r"\s*(?:>\s?){0,5}(?:#{1,6}\s+|[-*+•‣◦▪]\s+(?:\[[ xX]\]\s+)?)?")
-_NUMBERED = re.compile(r"\(?\d{1,3}[.)]\s")
-_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,300}>|<[!?][^<>\n]{0,300}>")
+_NUMBERED = re.compile(r"(?:\(?\d{1,3}[.)]|\[\d{1,3}\])\s")
+_ROW = re.compile(r"\||[^|\n]{0,300}[ ]\|[ ]")
 _AUTOLINK = re.compile(r"<((?:https?://|mailto:)?[\w.+-]{1,64}[@.:][^<>\s]{1,200})>")
 _LINK = re.compile(
-    r"!?\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,500}(?:\([^()\n]{0,100}\)[^()\n]{0,300})?\)|\[[^\[\]\n]{0,80}\])"
+    r"!?\[([^\[\]\n]{0,300})\]"
+    r"(?:\((?P<place>[^()\n]{0,500}(?:\([^()\n]{0,100}\)[^()\n]{0,300})?)\)|\[[^\[\]\n]{0,80}\])"
 )
 _NOTE = re.compile(r"\[\^?\d{1,3}\]|\[\^[\w-]{1,40}\]")
-_CODE = re.compile(r"(`{1,2})([^`\n]{1,300})\1")
-_ENTITY = re.compile(r"&(amp|lt|gt|quot|apos|nbsp|#39|#160);")
-_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "nbsp": " ", "#39": "'", "#160": " "}
+_MENU = word_set("press dial choose select option step type enter key number room say push hit")
+"""Words that a bracketed number is not a note behind: ``press [1] for sales``."""
+_CODE = re.compile(r"(?<!`)(?P<marks>`{1,8}|~{3,8})(?![`~])([^\n]{1,300}?)(?<![`~])(?P=marks)(?!`)")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,10}\d{0,2});")
 _ARROW = re.compile(r"[-=]{1,3}>|<[-=]{1,3}(?=\s)|[←-⇿⟵-⟿]")
+_HIGHLIGHT = re.compile(r"(?<![\w=])==(?=\w)|(?<=[\w.!?])==(?![\w=])")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _SAME = str.maketrans(
     {"‘": "'", "’": "'", "‛": "'", "′": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "″": '"'}
     | {"‐": "-", "‑": "-", "−": "-", "‒": "–", "―": "—", "⁃": "-"}
-    | dict.fromkeys("\t\r\x0b\x0c\x85\u2028\u2029", " ")
+    | dict.fromkeys("\t\r\x0b\x0c\x85\xa0\u1680\u202f\u205f\u3000" + "\u2028\u2029", " ")
+    | dict.fromkeys(map(chr, range(0x2000, 0x200B)), " ")
 )
 _KEPT_SYMBOLS = frozenset("°℃℉№")
 _DROPPED = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "So", "Sk"))
@@ -35,16 +43,11 @@ _DROPPED = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "So", "Sk"))
 def plain(text: str) -> Tracked:
     """The prose of a text as a model writes it, each character with its place in that text."""
     out = Tracked()
-    fenced = False
-    at = 0
-    for line in text.split("\n"):
-        end = at + len(line)
-        if _FENCE.match(line):
-            fenced = not fenced
-            _finish(out, at)
-        elif not fenced:
-            _line(text, at, end, out)
-        at = end + 1
+    for part in parts(text):
+        if part.prose:
+            _line(text, part.start, part.end, out)
+        else:
+            _finish(out, part.start)
     return out
 
 
@@ -64,7 +67,7 @@ def _line(text: str, start: int, end: int, out: Tracked) -> None:
         return
     prefix = _PREFIX.match(text, start, end)
     body = prefix.end() if prefix else start
-    row = text.startswith("|", body)
+    row = bool(_ROW.match(text, body, end))
     block = row or bool(text[start:body].strip()) or bool(_NUMBERED.match(text, body, end))
     if out:
         if block:
@@ -72,7 +75,7 @@ def _line(text: str, start: int, end: int, out: Tracked) -> None:
         out.add(" ", start, start)
     before = len(out)
     if row:
-        body += 1
+        body += text.startswith("|", body)
         while end > body and text[end - 1] in "| ":
             end -= 1
     _inline(text, body, end, out)
@@ -93,25 +96,59 @@ def _inline(text: str, at: int, end: int, out: Tracked) -> None:
             at += 1
             continue
         if character in "[!<" and (link := _LINK.match(text, at, end) or _AUTOLINK.match(text, at, end)):
-            at, label_end, link_end = link.start(1), link.end(1), link.end()
+            at, label_end = _said_of(link)
+            link_end = link.end()
             continue
-        unsaid = _TAG.match(text, at, end) or _NOTE.match(text, at, end)
-        if unsaid:
-            out.add(" " if character == "<" else "", at, unsaid.end())
-            at = unsaid.end()
+        if character == "<" and (tag := tag_at(text, at, end)):
+            if tag.kind == "words":
+                at, label_end, link_end = at + 1, tag.end - 1, tag.end
+                continue
+            if tag.kind == "end":
+                _finish(out, at)
+            out.add(", " if tag.kind == "cell" else " ", at, tag.end)
+            at = tag.end
+        elif character == "[" and (note := _NOTE.match(text, at, end)):
+            if _is_note(text, note):
+                at = note.end()
+            else:
+                at, label_end, link_end = at + 1, note.end() - 1, note.end()
         else:
             at = _mark(character, text, at, end, out)
 
 
+def _said_of(link: re.Match[str]) -> tuple[int, int]:
+    """The range that is said of a link: its label, or where it leads when the label says nothing."""
+    place = link.groupdict().get("place")
+    if not place or link[0][0] == "!" or any(map(str.isalnum, link[1])):
+        return link.span(1)
+    start = link.start("place")
+    return start, start + len(place.split(" ")[0])
+
+
+def _is_note(text: str, note: re.Match[str]) -> bool:
+    """Whether a bracketed number is a note, not one that a caller is to press or a list's."""
+    before = text[max(0, note.start() - 40) : note.start()]
+    if note[0][1] == "^" or (before and not before[-1].isspace()):
+        return True
+    words = before.split()
+    return "\n" not in before[len(before.rstrip()) :] and bool(words) and words[-1].lower() not in _MENU
+
+
 def _mark(character: str, text: str, at: int, end: int, out: Tracked) -> int:
     """Append what one character that is no letter, digit or space stands for; where the next one is."""
-    if character == "`" and (code := _CODE.match(text, at, end)):
-        for place in range(code.start(2), code.end(2)):
+    if character in "`~" and (code := _CODE.match(text, at, end)):
+        start, stop = code.span(2)
+        if words_inside(code[2].strip()):  # a key: `<Enter>`
+            start, stop = text.index("<", start) + 1, text.rindex(">", start, stop)
+        for place in range(start, stop):
             out.add(_spoken_mark(text[place], out), place, place + 1)
         return code.end()
     if character == "&" and (entity := _ENTITY.match(text, at, end)):
-        out.add(_ENTITIES[entity[1]], at, entity.end())
-        return entity.end()
+        character_meant = html.unescape(entity[0])
+        if character_meant != entity[0]:
+            for part in character_meant:
+                out.add(_spoken_mark(part, out), at, entity.end())
+            return entity.end()
     if character == "\\" and (escape := _ESCAPE.match(text, at, end)):
         out.add("" if escape[1] in "*_~#[]" else _spoken_mark(escape[1], out), at, escape.end())
         return escape.end()
@@ -120,6 +157,8 @@ def _mark(character: str, text: str, at: int, end: int, out: Tracked) -> int:
         return arrow.end()
     after = text[at + 1 : at + 2] if at + 1 < end else ""
     before = text[at - 1 : at] if at else ""
+    if highlight := _HIGHLIGHT.match(text, at, end):
+        return highlight.end()
     if character == "|":
         out.add(", ", at, at + 1)
     elif not _is_emphasis(character, before, after, "*" in text[at + 1 : min(end, at + 80)]):
@@ -133,8 +172,8 @@ def _is_emphasis(character: str, before: str, after: str, pair: bool) -> bool:
     ``pair`` tells whether another star follows soon.
     """
     if character == "*":
-        if after.isdecimal() and (not before or before.isspace()) and not pair:
-            return False  # "dial *67"
+        if (not before or before.isspace()) and (after.isdecimal() or after in ".,!?;:") and not pair:
+            return False  # "dial *67", "press *."
         return not (before.isspace() and after.isspace()) and not (before.isdecimal() and after.isdecimal())
     if character == "_":
         return not ((before.isalnum() or before == "_") and (after.isalnum() or after == "_"))

@@ -58,6 +58,10 @@ def _star(match: re.Match[str], lexicon: Lexicon) -> str:
     return "star "
 
 
+def _pound(match: re.Match[str], lexicon: Lexicon) -> str:
+    return "pound "
+
+
 def _hashtag(match: re.Match[str], lexicon: Lexicon) -> str:
     return f"hashtag {match['word']}"
 
@@ -84,6 +88,8 @@ SYMBOLS: list[Rule] = [
     rule(r"\#(?=[A-Z]{0,6}-?\d)", _number_sign, "mark"),
     rule(r"(?<=[^\W\d_][ ])>(?=[ ][^\W\d_])", _pause, "mark"),
     rule(r"\*(?=\d)(?<!\d\*)", _star, "mark", english=True),
+    rule(r"\*(?<=[^\W\d_]{2}\s\*)(?=[\s.,;:!?)\"']|$)", _star, "mark", english=True),
+    rule(r"\#(?<=\s\#)(?=[\s.,;:!?)\"']|$)", _pound, "mark", english=True),
     rule(r"\#(?P<word>[^\W\d_]\w{0,40})", _hashtag, "mark", english=True),
     rule(r"[~≈]\s?(?=[\d$€£])", _about, "mark"),
     rule(rf"[{''.join(_MARKS)}]", _mark),
