@@ -220,6 +220,8 @@ async def test_a_server_that_refuses_or_is_not_there_is_an_error() -> None:
         ("ws://host:8765", None, "ws://host:8765/v1/realtime"),
         ("host:8765", None, "ws://host:8765/v1/realtime"),
         ("http://host:8765/", None, "ws://host:8765/v1/realtime"),
+        ("https://host/prefix/", None, "wss://host/prefix/v1/realtime"),
+        ("ws://host/prefix?token=x", None, "ws://host/prefix/v1/realtime?token=x"),
         ("https://host/prefix/v1/realtime", "front desk", "wss://host/prefix/v1/realtime?agent=front+desk"),
         ("ws://host/?token=x", "support", "ws://host/v1/realtime?token=x&agent=support"),
     ],

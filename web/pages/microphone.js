@@ -48,7 +48,7 @@ export class Microphone {
 
   async listen(onFrame) {
     const source = this.connect(WIRE_RATE) ?? this.connect();
-    await this.context.audioWorklet.addModule("/capture-worklet.js");
+    await this.context.audioWorklet.addModule(new URL("capture-worklet.js", import.meta.url));
     this.node = new AudioWorkletNode(this.context, "capture", { numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" });
     this.node.port.onmessage = ({ data }) => onFrame(data.pcm, data.rms);
     source.connect(this.node);
