@@ -241,7 +241,8 @@ def _recording(path: str, speakers: Any) -> tuple[Samples, int]:
         raise CoquiError(f"cannot read the speaker's recording {path}: {error}{known}") from error
     if len(audio) < rate:
         raise CoquiError(f"the speaker's recording {path} is shorter than a second; give it six or more")
-    return audio.mean(axis=1), rate
+    heard = np.clip(np.nan_to_num(audio, nan=0.0), -1.0, 1.0)
+    return heard[:, heard.var(axis=0).argmax()], rate  # an average may cancel out what the channels share
 
 
 def _vits_speaker(model: Any, speaker: str | None, where: str) -> int | None:
