@@ -19,7 +19,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALLED := $(VENV)/installed
 PREPARED := $(VENV)/prepared
-DEBIAN_FOR_TESTS := chromium espeak-ng pocketsphinx-testdata sox strace
+DEBIAN_FOR_TESTS := chromium espeak-ng nginx-light pocketsphinx-testdata sox strace
 
 .DEFAULT_GOAL := help
 .PHONY: help setup serve test check test-packages coqui test-coqui clean

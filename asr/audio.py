@@ -27,5 +27,5 @@ def as_audio(samples: ArrayLike) -> Audio:
         )
     if audio.ndim != 1:
         raise ValueError(f"audio must be mono, one dimension, not an array of shape {audio.shape}")
-    audio = np.nan_to_num(audio.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
-    return np.clip(audio, -1.0, 1.0, out=audio)
+    audio = np.nan_to_num(audio, nan=0.0, posinf=0.0, neginf=0.0)
+    return np.asarray(np.clip(audio, -1.0, 1.0), dtype=np.float32)  # last: it does not hold all of float64

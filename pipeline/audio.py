@@ -5,6 +5,8 @@ Inside the service audio is float32 mono in [-1, 1]; wires carry 16-bit integers
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import soxr
 from numpy.typing import NDArray
@@ -60,13 +62,66 @@ def pcm16_to_float(pcm: bytes) -> Audio:
 
 
 def float_to_pcm16(samples: Audio) -> bytes:
-    """Float32 in [-1, 1] as little-endian 16-bit mono PCM, rounded; louder samples are clipped."""
-    scaled = np.rint(samples * np.float32(32768))
-    return bytes(np.clip(scaled, -32768, 32767).astype("<i2"))
+    """Float32 in [-1, 1] as little-endian 16-bit mono PCM, rounded; louder samples are clipped, and what is
+    not a number is silence."""
+    bounded = np.clip(np.nan_to_num(samples, nan=0.0), -1.0, 1.0)
+    return bytes(np.minimum(np.rint(bounded * np.float32(32768)), 32767).astype("<i2"))
 
 
-def mix_to_mono(samples: NDArray[np.float32]) -> Audio:
-    """Frames x channels (or already mono) averaged to one channel."""
+_SPEECH_RATE = 8_000
+"""Channels are compared by what a telephone would carry of them."""
+
+_AGREEMENT = 0.9
+_WITHIN = 0.25  # of the loudest one's energy: 6 dB
+
+
+def mix_to_mono(samples: NDArray[np.floating[Any]], rate: int) -> Audio:
+    """Frames x channels (or already mono), within [-1, 1], as float32 mono: the loudest channel, averaged
+    with those that agree with it.
+
+    An average of all would silence channels in opposite phase, take frequencies out of one that comes later,
+    and put two people who have a channel each into one voice: of those only the louder is kept. Loud is what
+    has the most energy between hum and 4 kHz. Channels agree whose samples correlate at the same instant and
+    differ by 6 dB at most.
+    """
     if samples.ndim == 1:
-        return samples
-    return np.asarray(samples.mean(axis=1), dtype=np.float32)
+        return samples.astype(np.float32)
+    if samples.shape[1] == 1:
+        return samples[:, 0].astype(np.float32)
+    heard = np.diff(soxr.resample(samples.astype(np.float64), rate, _SPEECH_RATE), axis=0)
+    energy = np.square(heard).sum(axis=0)
+    loudest = int(energy.argmax())
+    shared = heard.T @ heard[:, loudest]
+    agree = (shared >= _AGREEMENT * np.sqrt(energy * energy[loudest])) & (energy >= _WITHIN * energy[loudest])
+    return np.asarray(samples[:, agree].mean(axis=1), dtype=np.float32)
+
+
+_HOT = 8.0
+"""Up to here samples beyond full scale are a mix that was too loud (18 dB); beyond it they are integers."""
+
+_FULL_SCALES = (2.0**15, 2.0**23, 2.0**31)
+
+
+def in_full_scale(samples: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Samples in whatever scale they were written, within [-1, 1], without their constant offset. Frames, or
+    frames x channels.
+
+    Values that are not numbers become silence. What goes beyond full scale is brought back to it; samples
+    that are integers' in size are taken for 16, 24 or 32 bits.
+
+    Raises:
+        ValueError: no value is a number, or the scale cannot be told.
+    """
+    numbers = np.isfinite(samples)
+    if not numbers.any():
+        raise ValueError("none of its samples is a number")
+    audio = np.where(numbers, samples, 0.0).astype(np.float64)
+    peak = float(np.abs(audio).max())
+    if peak > _HOT:
+        fitting = [scale for scale in _FULL_SCALES if peak <= _HOT * scale]
+        if not fitting:
+            raise ValueError(f"its samples go up to {peak:.3g}, and no full scale is known for that")
+        peak = max(peak, fitting[0])
+    audio /= max(peak, 1.0)
+    centred = audio - audio.mean(axis=0)
+    return np.asarray(centred / max(float(np.abs(centred).max()), 1.0))

@@ -18,8 +18,9 @@ def recordings() -> Path:
 
 
 def program(name: str, package: str | None = None) -> str:
-    """The path of a program."""
-    return shutil.which(name) or _missing(package or name)
+    """The path of a program, servers' among them."""
+    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+    return found or _missing(package or name)
 
 
 def _missing(package: str) -> NoReturn:

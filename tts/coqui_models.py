@@ -6,6 +6,7 @@ Everything that touches the package `coqui-tts` (imported as TTS) and torch is h
 from __future__ import annotations
 
 import importlib
+import io
 import logging
 import os
 from collections.abc import Iterator
@@ -235,13 +236,22 @@ def _xtts_speaker(model: Any, speaker: str | None, where: str) -> tuple[Any, Any
 
 def _recording(path: str, speakers: Any) -> tuple[Samples, int]:
     try:
-        audio, rate = soundfile.read(os.path.expanduser(path), dtype="float32", always_2d=True)
+        content = io.BytesIO(
+            Path(os.path.expanduser(path)).read_bytes()
+        )  # without a name, which may be a wrong one
+        audio, rate = soundfile.read(content, dtype="float32", always_2d=True)
     except (OSError, soundfile.SoundFileError) as error:
         known = f"; its speakers are: {', '.join(list(speakers)[:10])}" if speakers else ""
-        raise CoquiError(f"cannot read the speaker's recording {path}: {error}{known}") from error
+        raise CoquiError(f"cannot read the speaker's recording {path}: {_reason(error)}{known}") from error
     if len(audio) < rate:
         raise CoquiError(f"the speaker's recording {path} is shorter than a second; give it six or more")
-    return audio.mean(axis=1), rate
+    heard = np.nan_to_num(audio, nan=0.0, posinf=0.0, neginf=0.0)
+    heard /= max(float(np.abs(heard).max()), 1.0)  # some floats are in the scale of integers
+    return heard[:, heard.var(axis=0).argmax()], rate  # an average may cancel out what the channels share
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "error_string", None) or getattr(error, "strerror", None) or error)
 
 
 def _vits_speaker(model: Any, speaker: str | None, where: str) -> int | None:

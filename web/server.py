@@ -138,6 +138,7 @@ class Server:
 
     async def _answer(self, connection: ServerConnection, request: Request) -> Response | None:
         assert isinstance(connection, PostConnection)
+        request.path = "/" + request.path.lstrip("/")  # proxies that take off a prefix may leave two slashes
         if connection.refused is not None:
             return respond_text(connection.refused.phrase, status=connection.refused)
         return await self.routes.answer(request, connection.body)

@@ -26,6 +26,7 @@ _socket_log = logging.getLogger("rejoinder.web.talk")
 _socket_log.setLevel(logging.WARNING)  # below that the library shows the token
 
 WIRE_RATE = 24_000
+_REALTIME = "/v1/realtime"
 _FRAME_SECONDS = 0.04
 _FRAME = int(WIRE_RATE * _FRAME_SECONDS)
 _REPORT_FRAMES = 5
@@ -252,7 +253,7 @@ async def talking(
 
 
 def socket_address(url: str, agent: str | None = None) -> str:
-    """The realtime socket's address of a server's address. Raises TalkError."""
+    """The realtime socket's address of a server's, which may be behind a path's prefix. Raises TalkError."""
     try:
         parts = urlsplit(url if "://" in url else f"ws://{url}")
         named = parts.hostname is not None and parts.port != 0  # a port is looked at when it is read
@@ -261,6 +262,8 @@ def socket_address(url: str, agent: str | None = None) -> str:
     scheme = {"http": "ws", "https": "wss"}.get(parts.scheme, parts.scheme) if named else ""
     if scheme not in ("ws", "wss"):
         raise TalkError(f"{url} is not the address of a server: use ws://HOST:PORT")
-    path = "/v1/realtime" if parts.path in ("", "/") else parts.path
+    path = parts.path.rstrip("/")
+    if not path.endswith(_REALTIME):
+        path += _REALTIME
     query = "&".join(filter(None, [parts.query, urlencode({"agent": agent}) if agent else ""]))
     return urlunsplit((scheme, parts.netloc, path, query, ""))

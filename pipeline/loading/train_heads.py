@@ -48,8 +48,8 @@ def train_heads(
 
     On a text file `corpus`, or on the model's own replies to the lines of `prompts`, given as the settings'
     agent would give them. Returns what was done, with the share of right guesses on held-out texts before and
-    after. Raises `HeadsError`, `OSError`, or what loading the model raises; what can be known beforehand is
-    told before the work.
+    after. Raises `HeadsError`, `OSError` in writing, or what loading the model raises; what can be known
+    beforehand is told before the work.
     """
     started = time.monotonic()
     if is_remote(settings):
@@ -111,9 +111,16 @@ def _lines(prompts: Path | None) -> list[str]:
 
 def _read(file: Path) -> str:
     try:
-        return read_text(file)
+        if file.exists() and not file.is_file():  # a pipe might never end, nor begin
+            raise HeadsError(f"{file} is not a file: give a text in UTF-8")
+        text = read_text(file)
     except NotUtf8 as error:
         raise HeadsError(str(error)) from error
+    except OSError as error:
+        raise HeadsError(f"{file} cannot be read: {error.strerror}") from error
+    if not text.strip():
+        raise HeadsError(f"{file} is empty")
+    return text
 
 
 def _check_place(out: Path) -> None:

@@ -13,6 +13,11 @@ def test_what_is_no_number_becomes_silence_and_what_is_too_loud_is_clipped() -> 
     assert audio.tolist() == [0.5, 0.0, 0.0, 0.0, 1.0, -1.0]
 
 
+@pytest.mark.filterwarnings("error")
+def test_doubles_beyond_float32_are_clipped_without_a_warning() -> None:
+    assert as_audio(np.array([1e300, -1e300, 1e-320, np.nan])).tolist() == [1.0, -1.0, 0.0, 0.0]
+
+
 def test_the_callers_array_is_left_alone() -> None:
     samples = np.array([2.0, np.nan], np.float32)
     as_audio(samples)

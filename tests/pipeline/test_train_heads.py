@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -108,5 +109,14 @@ def test_what_cannot_be_is_told_before_the_work(tmp_path: Path, monkeypatch: pyt
         train_heads(server, "medusa", out, corpus=corpus, steps=1)
     with pytest.raises(HeadsError, match="learning rate"):
         train_heads(SETTINGS, "medusa", out, corpus=corpus, steps=1, learning_rate=0.0)
-    with pytest.raises(OSError, match="absent"):
-        train_heads(SETTINGS, "medusa", out, corpus=tmp_path / "absent.txt", steps=1)
+    (tmp_path / "empty.txt").write_text(" \n\n")
+    os.mkfifo(tmp_path / "pipe.txt")
+    for name, says in {
+        "absent.txt": r"absent\.txt cannot be read: No such file",
+        "empty.txt": r"empty\.txt is empty",
+        "pipe.txt": r"pipe\.txt is not a file",
+        ".": "is not a file",
+    }.items():
+        for food in ({"corpus": tmp_path / name}, {"prompts": tmp_path / name}):
+            with pytest.raises(HeadsError, match=says):
+                train_heads(SETTINGS, "medusa", out, steps=1, **food)

@@ -52,12 +52,12 @@ async def test_the_page_and_all_it_asks_for_is_there() -> None:
         policy = page.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
-        wanted = set(re.findall(r'(?:src|href)="(/[^"]+)"', page.text))
+        wanted = {f"/{name}" for name in re.findall(r'(?:src|href)="([\w-]+\.\w+)"', page.text)}
         scripts = {path for path in wanted if path.endswith(".js")}
         while scripts:
             code = (await fetch(server, scripts.pop())).text
-            found = {f"/{name}" for name in re.findall(r'from "\./([\w-]+\.js)"', code)}
-            found |= set(re.findall(r'addModule\("(/[^"]+)"\)', code))
+            parts = r'(?:from "\./|addModule\(new URL\(")([\w-]+\.js)"'
+            found = {f"/{name}" for name in re.findall(parts, code)}
             scripts |= found - wanted
             wanted |= found
         assert {f"/{file.name}" for file in assets.FOLDER.iterdir()} - wanted == {"/index.html"}

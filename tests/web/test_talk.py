@@ -8,22 +8,16 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import soundfile
 from rich.console import Console
-from typer.testing import CliRunner
 
 from pipeline import events
-from pipeline.audio import Audio
 from pipeline.config import Settings
 from tests.web.scripted import ScriptedCall, ScriptedService, on_loop, serving, spoken_reply
-from web.cli import main
 from web.commands import call, talk
-from web.commands.talk import UnusableRecording, read_recording
 from web.speaker import Speaker
 from web.talk_client import TalkClient, TalkError, Turn, socket_address, talking
 from web.waterfall import waterfall
@@ -220,6 +214,8 @@ async def test_a_server_that_refuses_or_is_not_there_is_an_error() -> None:
         ("ws://host:8765", None, "ws://host:8765/v1/realtime"),
         ("host:8765", None, "ws://host:8765/v1/realtime"),
         ("http://host:8765/", None, "ws://host:8765/v1/realtime"),
+        ("https://host/prefix/", None, "wss://host/prefix/v1/realtime"),
+        ("ws://host/prefix?token=x", None, "ws://host/prefix/v1/realtime?token=x"),
         ("https://host/prefix/v1/realtime", "front desk", "wss://host/prefix/v1/realtime?agent=front+desk"),
         ("ws://host/?token=x", "support", "ws://host/v1/realtime?token=x&agent=support"),
     ],
@@ -291,41 +287,7 @@ def test_a_turn_without_an_answer_draws_what_there_is() -> None:
     assert drawn({}, {}) in ([], [""])
 
 
-# ---- recordings and the command
-
-
-def test_any_rate_and_channels_become_24_khz_mono(tmp_path: Path) -> None:
-    left = 0.5 * np.sin(2 * np.pi * 440 * np.arange(44_100) / 44_100)
-    soundfile.write(tmp_path / "a.flac", np.stack([left, 0 * left], axis=1), 44_100)
-    audio: Audio = read_recording(tmp_path / "a.flac")
-    assert len(audio) == pytest.approx(24_000, abs=4)
-    assert np.sqrt(np.mean(audio[2000:-2000] ** 2)) == pytest.approx(0.25 / np.sqrt(2), rel=0.01)
-
-
-def test_files_that_cannot_be_spoken(tmp_path: Path) -> None:
-    (tmp_path / "notes.wav").write_text("not audio")
-    soundfile.write(tmp_path / "empty.wav", np.zeros(0), 16_000)
-    with pytest.raises(UnusableRecording, match="not a recording"):
-        read_recording(tmp_path / "notes.wav")
-    with pytest.raises(UnusableRecording, match="is empty"):
-        read_recording(tmp_path / "empty.wav")
-    with pytest.raises(UnusableRecording, match="there is no file"):
-        read_recording(tmp_path / "gone.wav")
-
-
-def test_the_command_ends_with_a_clear_error(tmp_path: Path) -> None:
-    result = CliRunner().invoke(main, ["talk", str(tmp_path / "gone.wav")])
-    assert result.exit_code == 1
-    assert "there is no file" in result.output
-    soundfile.write(tmp_path / "a.wav", SPEECH, 24_000)
-    result = CliRunner().invoke(main, ["talk", str(tmp_path / "a.wav"), "--url", "ws://127.0.0.1:1"])
-    assert result.exit_code == 1
-    assert "is the server running" in result.output
-    result = CliRunner().invoke(
-        main, ["talk", str(tmp_path / "a.wav"), "--save", str(tmp_path / "no" / "x.wav")]
-    )
-    assert result.exit_code == 1
-    assert "there is no folder" in result.output
+# ---- the command
 
 
 @pytest.mark.parametrize("own_server", [talk._own_server, lambda of: call._own_server(of, asyncio.Event())])

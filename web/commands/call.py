@@ -20,7 +20,14 @@ from pipeline.config import Settings
 from pipeline.service import CannotStart, Service
 from pipeline.telemetry.tracing import TracingUnavailable
 from web.commands.output import clear_errors, console, errors
-from web.commands.talk import UnusableRecording, check_folder, read_recording, write_recording
+from web.commands.recordings import (
+    HOW_SAVED,
+    Recordings,
+    UnusableRecording,
+    check_destination,
+    read_recording,
+    write_recording,
+)
 from web.options import with_settings
 from web.phone.simulator.call import SimulatedCall
 from web.phone.simulator.carriers import SHAPES
@@ -35,15 +42,14 @@ _QUIET_SECONDS = 2.0
 _GREETING_SECONDS = 8.0
 _ANSWER_SECONDS = 30.0
 
-Recordings = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Recordings, one turn each: any format and rate.")
-]
 Carrier = Annotated[str, typer.Option(help=f"Whose wire to speak: {', '.join(SHAPES)}.")]
 Url = Annotated[
     str | None,
     typer.Option(help="A running server with phone_unsigned, ws://HOST:PORT; else one is started for this."),
 ]
-Save = Annotated[Path | None, typer.Option(help="Write what the caller heard to this WAV file.")]
+Save = Annotated[
+    Path | None, typer.Option(metavar="FILE", help=f"Write what the caller heard to this file, {HOW_SAVED}.")
+]
 Latency = Annotated[float, typer.Option(min=0, max=2000, help="One way, in milliseconds.")]
 Loss = Annotated[float, typer.Option(min=0, max=1, help="Share of the caller's frames that are lost.")]
 
@@ -74,12 +80,11 @@ def call(
     with clear_errors(*expected):
         if carrier not in SHAPES:
             raise CallFailed(f"there is no carrier {carrier!r}; there are: {', '.join(SHAPES)}")
-        recordings = [(file, read_recording(file)) for file in files]
-        check_folder(save)
-        network = Network(latency=latency_ms / 1000, jitter=latency_ms / 4000, loss=loss)
-        heard = asyncio.run(_call(settings, carrier, url, recordings, network))
         if save is not None:
-            write_recording(save, heard, SHAPES[carrier].encoding.rate)
+            check_destination(save, files)
+        recordings = [(file, read_recording(file)) for file in files]
+        network = Network(latency=latency_ms / 1000, jitter=latency_ms / 4000, loss=loss)
+        asyncio.run(_call(settings, carrier, url, recordings, network, save))
 
 
 async def _call(
@@ -88,8 +93,9 @@ async def _call(
     url: str | None,
     recordings: list[tuple[Path, Audio]],
     network: Network,
-) -> Audio:
-    """Speak the recordings into a call; returns what was heard, silence included."""
+    save: Path | None,
+) -> None:
+    """Speak the recordings into a call, and save what was heard, silence included, also when it fails."""
     shape = SHAPES[carrier](Dialled(agent=settings.agent if settings.origin("agent") != "default" else ""))
     answered: asyncio.Event | None = None  # another's server does not tell when an answer is over
     async with contextlib.AsyncExitStack() as stack:
@@ -115,7 +121,8 @@ async def _call(
         finally:
             phone.hang_up()
             await running
-        return _everything_heard(phone, shape.encoding.rate)
+            if save is not None and phone.decoded():
+                write_recording(save, _everything_heard(phone, shape.encoding.rate), shape.encoding.rate)
 
 
 async def _converse(
@@ -170,7 +177,7 @@ def _without_silence_after(recording: Audio) -> Audio:
 def _everything_heard(phone: SimulatedCall, rate: int) -> Audio:
     """What was played, at its times."""
     frames = phone.decoded()
-    end = max((at for at, _ in frames), default=0.0) + 1.0
+    end = max(at for at, _ in frames) + 1.0
     heard = np.zeros(round(end * rate), np.float32)
     for at, samples in frames:
         start = round(at * rate)

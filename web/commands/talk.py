@@ -9,16 +9,22 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import soundfile
 import typer
 from rich.markup import escape
 
-from pipeline.audio import Audio, StreamResampler, mix_to_mono
+from pipeline.audio import Audio
 from pipeline.config import Settings
-from pipeline.places import make_private_file
 from pipeline.service import CannotStart, Service
 from pipeline.telemetry.tracing import TracingUnavailable
 from web.commands.output import clear_errors, console, errors, print_json
+from web.commands.recordings import (
+    HOW_SAVED,
+    Recordings,
+    UnusableRecording,
+    check_destination,
+    read_recording,
+    write_recording,
+)
 from web.options import with_settings
 from web.server import CannotListen, Server
 from web.talk_client import WIRE_RATE, TalkError, Turn, talking
@@ -26,18 +32,14 @@ from web.waterfall import waterfall
 
 _GAP_SECONDS = 0.5
 
-Recordings = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Recordings, one turn each: any format and rate.")
-]
 Url = Annotated[
     str | None, typer.Option(help="A running server, ws://HOST:PORT; else one is started for this.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="For programs.")]
-Save = Annotated[Path | None, typer.Option(help="Write what the agent answered to this WAV file.")]
-
-
-class UnusableRecording(Exception):
-    """A file that cannot be spoken, or cannot be written; the message says which and why."""
+Save = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help=f"Write the agent's answers to this file, {HOW_SAVED}."),
+]
 
 
 _EXPECTED = (
@@ -58,49 +60,29 @@ def talk(
     save: Save = None,
 ) -> None:
     with clear_errors(*_EXPECTED):
+        if save is not None:
+            check_destination(save, files)
         recordings = [(file, read_recording(file)) for file in files]
-        check_folder(save)
-        turns = asyncio.run(_talk(settings, url, recordings, quiet=as_json))
+        turns: list[Turn] = []
+        try:
+            asyncio.run(_talk(settings, url, recordings, turns, quiet=as_json))
+        finally:  # what was answered until it failed is not lost with the rest
+            if save is not None and turns:
+                _save(save, turns)
         if as_json:
             print_json({"turns": [turn.as_dict() for turn in turns]})
-        if save is not None:
-            _save(save, turns)
-
-
-def check_folder(save: Path | None) -> None:
-    """Before a conversation that is to be saved. Raises UnusableRecording."""
-    if save is not None and not save.parent.is_dir():
-        raise UnusableRecording(f"there is no folder {save.parent}")
-
-
-def write_recording(file: Path, audio: Audio, rate: int) -> None:
-    """Float32 mono as 16-bit PCM, for this user's eyes alone. Raises UnusableRecording."""
-    try:
-        make_private_file(file)
-        soundfile.write(file, audio, rate, subtype="PCM_16")
-    except (soundfile.SoundFileError, OSError, TypeError) as error:  # the last: a name that tells no format
-        raise UnusableRecording(f"{file} cannot be written: {error}") from None
-
-
-def read_recording(file: Path) -> Audio:
-    """A file as float32 mono at 24 kHz. Raises UnusableRecording."""
-    if not file.is_file():
-        raise UnusableRecording(f"there is no file {file}")
-    try:
-        samples, rate = soundfile.read(file, dtype="float32")
-    except soundfile.SoundFileError as error:
-        raise UnusableRecording(f"{file} is not a recording that can be read: {error}") from None
-    if len(samples) == 0:
-        raise UnusableRecording(f"{file} is empty")
-    resampler = StreamResampler(rate, WIRE_RATE)
-    return np.concatenate([resampler.push(mix_to_mono(samples)), resampler.flush()])
 
 
 async def _talk(
-    settings: Settings, url: str | None, recordings: list[tuple[Path, Audio]], *, quiet: bool
-) -> list[Turn]:
+    settings: Settings,
+    url: str | None,
+    recordings: list[tuple[Path, Audio]],
+    turns: list[Turn],
+    *,
+    quiet: bool,
+) -> None:
+    """Speak the recordings, and add each answered turn to `turns` at once."""
     token = settings.auth_token.get_secret_value() if settings.auth_token else None
-    turns: list[Turn] = []
     async with contextlib.AsyncExitStack() as stack:
         agent = None
         if url is None:
@@ -119,7 +101,6 @@ async def _talk(
             if not quiet:
                 for turn in answered:
                     _show(turn)
-    return turns
 
 
 @contextlib.asynccontextmanager

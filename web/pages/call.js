@@ -2,6 +2,8 @@
 
 import { toBase64, fromBase64 } from "./pcm.js";
 
+// Beside the page's own parts, wherever a proxy has put them.
+const REALTIME = new URL("v1/realtime", import.meta.url);
 const TOKEN_KEY = "rejoinder.token";
 const SUBPROTOCOL = "realtime";
 const TOKEN_PROTOCOL = "openai-insecure-api-key.";
@@ -31,7 +33,7 @@ export class CallError extends Error {
 export class Call {
   // handlers: {event type: function(event)}, and `closed(code, reason)` for the end of the socket.
   static open(handlers) {
-    const address = new URL("/v1/realtime", location.href);
+    const address = new URL(REALTIME);
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
     const agent = new URLSearchParams(location.search).get("agent");
     if (agent) address.searchParams.set("agent", agent);
@@ -102,7 +104,7 @@ export async function diagnose() {
   try {
     const token = sessionStorage.getItem(TOKEN_KEY);
     const headers = token ? { Authorization: `Bearer ${token}` } : {};
-    const door = await fetch("/v1/realtime", { method: "POST", headers });
+    const door = await fetch(REALTIME, { method: "POST", headers });
     if (door.status === 401) return "token_needed";
     if (door.status === 403) return "forbidden";
     return "no_connection";

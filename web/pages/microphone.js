@@ -4,7 +4,8 @@ import { keepRunning } from "./sound.js";
 
 export const WIRE_RATE = 24000;
 
-const WISHES = { channelCount: 1, echoCancellation: true, noiseSuppression: true, autoGainControl: true };
+// Both channels of a stereo microphone: a browser averages them to one, which silences those in opposite phase.
+const WISHES = { channelCount: 2, echoCancellation: true, noiseSuppression: true, autoGainControl: true };
 const PROBLEMS = {
   NotAllowedError: "denied",
   SecurityError: "denied",
@@ -48,8 +49,8 @@ export class Microphone {
 
   async listen(onFrame) {
     const source = this.connect(WIRE_RATE) ?? this.connect();
-    await this.context.audioWorklet.addModule("/capture-worklet.js");
-    this.node = new AudioWorkletNode(this.context, "capture", { numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" });
+    await this.context.audioWorklet.addModule(new URL("capture-worklet.js", import.meta.url));
+    this.node = new AudioWorkletNode(this.context, "capture", { numberOfOutputs: 0 });
     this.node.port.onmessage = ({ data }) => onFrame(data.pcm, data.rms);
     source.connect(this.node);
     await this.context.resume();

@@ -8,7 +8,7 @@ export class Playback {
   static async open(onProgress) {
     const context = new AudioContext({ sampleRate: WIRE_RATE, latencyHint: "interactive" });
     try {
-      await context.audioWorklet.addModule("/playback-worklet.js");
+      await context.audioWorklet.addModule(new URL("playback-worklet.js", import.meta.url));
       await context.resume();
     } catch (error) {
       context.close();
