@@ -12,7 +12,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from pipeline.agent import Agent
 from pipeline.conversation import Dialogue
@@ -35,6 +35,8 @@ from pipeline.reply import Reply, StageFailed
 from pipeline.stages import Stages
 from pipeline.timeline import Timeline, TurnRecord
 from pipeline.turn import Turn
+
+T = TypeVar("T")
 
 log = logging.getLogger("rejoinder.call")
 
@@ -116,6 +118,7 @@ class Call:
         task = self._group.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # it may be cancelled before it has begun
         return task
 
     def end(self, reason: str) -> None:
@@ -133,6 +136,19 @@ class Call:
             self.outbox.put(event)
         except PeerGone:
             self.end("peer_gone")
+
+    @property
+    def answering(self) -> int | None:
+        """The turn whose answer is being made or said, 0 for what the agent says unasked; None while it has
+        nothing to say."""
+        if self.listener.unrecognised is not None:
+            return self.listener.unrecognised.number
+        return None if self.mouth.answer is None else self.mouth.answer.turn
+
+    @property
+    def active_reply(self) -> str | None:
+        """Id of the reply that is being said."""
+        return None if self.mouth.answer is None else self.mouth.answer.reply.id
 
     # ---- what the front end tells us
 
@@ -159,15 +175,23 @@ class Call:
         """Stop speaking now."""
         self.mouth.stop()
 
-    def respond(self) -> None:
-        """The client says that the caller's turn is over."""
-        if not self._ended.is_set():
-            self.listener.commit_now()
+    def respond(self) -> asyncio.Future[int | None]:
+        """The client says that the caller's turn is over. Gives the number of the turn that is answered now,
+        None where nothing was said."""
+        return self._behind_the_audio(self.listener.commit_asked)
 
-    def say_text(self, text: str) -> None:
-        """A typed message: a turn without speech. One that comes when the call has ended is dropped."""
-        if text.strip() and not self._ended.is_set():
-            self.listener.typed(text.strip())
+    def say_text(self, text: str) -> asyncio.Future[None]:
+        """A typed message: a turn without speech."""
+        return self._behind_the_audio(lambda: self.listener.typed(text.strip()) if text.strip() else None)
+
+    def _behind_the_audio(self, action: Callable[[], T]) -> asyncio.Future[T]:
+        """What is asked for once all audio so far has been listened to. Cancelled when the call has ended or
+        ends before; then nothing is done."""
+        if self._ended.is_set():
+            dropped: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+            dropped.cancel()
+            return dropped
+        return self.listener.behind(action)
 
     def hang_up(self, reason: str = "hang_up") -> None:
         self.end(reason)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from asr.recogniser import Transcript
 from asr.vad import EXIT, VoiceFrame
@@ -22,6 +24,8 @@ from pipeline.turn import PREROLL_SECONDS, Turn
 
 if TYPE_CHECKING:
     from pipeline.call import Call
+
+T = TypeVar("T")
 
 log = logging.getLogger("rejoinder.call")
 
@@ -62,6 +66,7 @@ class Listener:
         self._lost_at: int | None = None  # the audio stopped here, in the middle of speech
         self._cut_at: int | None = None  # a turn was cut off here, in the middle of speech
         self._recognition: asyncio.Task[None] | None = None
+        self._asked: deque[tuple[int, Callable[[], None], asyncio.Future[Any]]] = deque()
 
     async def listen(self) -> None:
         """Voice activity over what comes in; its frames drive the turn. Raises StageFailed."""
@@ -78,6 +83,7 @@ class Listener:
                 self.turn.feed(audio)
             for frame in frames:
                 self._frame(frame)
+            self._do_as_asked()
 
     async def _next_audio(self) -> Audio:
         if self.turn is not None and self.turn.quiet_since is None:
@@ -128,7 +134,7 @@ class Listener:
         elif not turn.over_agent and turn.seconds > self._call.agent.patience.max_turn_seconds:
             log.warning("call %s turn %d: the caller did not stop", self._call.id, turn.number)
             turn.cut_off = True
-            self.commit_now()
+            self._commit_now(turn)
             self._cut_at = self.microphone.end
 
     def _fell_quiet(self, turn: Turn, at: int) -> None:
@@ -257,13 +263,17 @@ class Listener:
             self._dismiss_noise(turn)
             return "resume"
         if verdict == "stop":
-            turn.over_agent = False
-            if (answer := mouth.stop()) is not None and not answer.heard.strip():
-                turn.draft_from(answer.reply)
-            self._tell_speech_started(turn)
+            self._interrupt(turn)
         elif verdict == "resume":
             self.drop(turn)
         return verdict
+
+    def _interrupt(self, turn: Turn) -> None:
+        """What the caller says over the agent is a turn."""
+        turn.over_agent = False
+        if (answer := self._call.mouth.stop()) is not None and not answer.heard.strip():
+            turn.draft_from(answer.reply)
+        self._tell_speech_started(turn)
 
     def _dismiss_noise(self, turn: Turn) -> None:
         log.info("call %s turn %d: %.1f s of noise", self._call.id, turn.number, turn.seconds)
@@ -308,11 +318,37 @@ class Listener:
         if turn.timeline.mark("speech_end", self.microphone.time_of(turn.quiet_since)):
             turn.timeline.move("speech_start", self.microphone.time_of(turn.onset))
 
-    def commit_now(self) -> None:
-        """The client says the caller's turn is over, whatever the silence."""
+    def behind(self, action: Callable[[], T]) -> asyncio.Future[T]:
+        """Do what a client asks for, once all that has come of its audio has been listened to. Gives what the
+        action gives; cancelled when the call ends before."""
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def act() -> None:
+            result = action()
+            if not done.done():  # else nobody waits any more
+                done.set_result(result)
+
+        self._asked.append((self.microphone.cut(), act, done))
+        self._do_as_asked()
+        return done
+
+    def _do_as_asked(self) -> None:
+        while self._asked and self._asked[0][0] <= self.microphone.end:
+            self._asked.popleft()[1]()
+
+    def commit_asked(self) -> int | None:
+        """The client says that the turn is over, whatever the silence: then speech over the agent is no
+        murmur. Gives the turn's number, None where nothing was said."""
         turn = self.turn
-        if turn is None or turn.over_agent:
-            return
+        if turn is None or (turn.over_agent and self._call.agent.interruptions.mode == "off"):
+            return None
+        if turn.over_agent:
+            self._interrupt(turn)
+        self._commit_now(turn)
+        return turn.number
+
+    def _commit_now(self, turn: Turn) -> None:
+        """The turn is over, whatever the silence."""
         if turn.quiet_since is None:
             turn.quiet_since = self.microphone.end
         self.mark_speech(turn)
@@ -337,6 +373,8 @@ class Listener:
         """The call ends. Returns the turns that it cut off: one whose words were not known yet, and the one
         that the caller was in the middle of."""
         turn, self.turn = self.turn, None
+        for _, _, done in self._asked:
+            done.cancel()
         self._drafting.stop_prefill()
         if turn is not None:
             turn.close()
