@@ -22,12 +22,12 @@ from bench.questions import QUESTIONS, SPEAKERS, caller_voice, speak
 from bench.report import machine, show
 from pipeline import catalogue
 from pipeline.audio import StreamResampler
+from pipeline.audio_clock import RATE
 from pipeline.config import load
 from pipeline.events import Audio
 from pipeline.large_pages import start_with_large_pages
 from tts.load import load_voice
 from web.phone.encodings import MULAW
-from web.phone.hearing import RATE
 
 GOALS = {
     "wer_minus_wideband": "<= 0.03",

@@ -9,8 +9,8 @@ from scipy.signal import butter, sosfilt
 
 from asr.vad import SileroVad
 from bench.phone_speech import over_the_telephone
+from pipeline.audio_clock import RATE
 from pipeline.events import Audio
-from web.phone.hearing import RATE
 
 Make = Callable[[np.random.Generator], np.ndarray]
 

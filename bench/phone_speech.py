@@ -15,10 +15,11 @@ from asr.recogniser import Recogniser
 from bench.questions import QUESTIONS, record
 from pipeline import catalogue
 from pipeline.audio import StreamResampler
+from pipeline.audio_clock import RATE
 from pipeline.events import Audio
 from tts.voice import Voice
 from web.phone.encodings import MULAW
-from web.phone.hearing import RATE, CallerAudio
+from web.phone.hearing import CallerAudio
 from web.phone.speaking import AgentAudio
 from web.phone.wire import Heard
 
