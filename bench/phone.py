@@ -22,11 +22,11 @@ from bench.questions import QUESTIONS, SPEAKERS, caller_voice, speak
 from bench.report import machine, show
 from pipeline.audio import Audio, StreamResampler
 from pipeline.config import load
+from pipeline.hearing.audio_clock import RATE
 from pipeline.large_pages import start_with_large_pages
 from pipeline.models import catalogue
 from tts.load import load_voice
 from web.phone.encodings import MULAW
-from web.phone.hearing import RATE
 
 GOALS = {
     "wer_minus_wideband": "<= 0.03",

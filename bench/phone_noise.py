@@ -10,7 +10,7 @@ from scipy.signal import butter, sosfilt
 from asr.vad import SileroVad
 from bench.phone_speech import over_the_telephone
 from pipeline.audio import Audio
-from web.phone.hearing import RATE
+from pipeline.hearing.audio_clock import RATE
 
 Make = Callable[[np.random.Generator], np.ndarray]
 

@@ -14,10 +14,11 @@ import soundfile
 from asr.recogniser import Recogniser
 from bench.questions import QUESTIONS, record
 from pipeline.audio import Audio, StreamResampler
+from pipeline.hearing.audio_clock import RATE
 from pipeline.models import catalogue
 from tts.voice import Voice
 from web.phone.encodings import MULAW
-from web.phone.hearing import RATE, CallerAudio
+from web.phone.hearing import CallerAudio
 from web.phone.speaking import AgentAudio
 from web.phone.wire import Heard
 

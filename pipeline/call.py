@@ -19,6 +19,7 @@ from pipeline.dialogue import Dialogue
 from pipeline.events import CallEnded, CallEvent, CallFailed, Peer, PeerGone, ReplyAudio, TurnLogged
 from pipeline.hearing.keypad import Keypad
 from pipeline.hearing.microphone import Microphone
+from pipeline.hearing.requests import RequestsBehindAudio
 from pipeline.records import Records
 from pipeline.speaking.hold_phrase import say_when_late
 from pipeline.speaking.outbox import Outbox
@@ -74,6 +75,7 @@ class Call:
         self._last_answer = LastAnswer()
         self._keypad = Keypad()
         self._microphone = Microphone(self._now)
+        self._requests = RequestsBehindAudio(self._microphone)
         self._tasks = CallTasks(failed=self._task_failed)
         self._outbox = Outbox(peer, sent=self._sent)
         self._replies = Replies(self.id, workers=stages.workers, voice=stages.voice, priority=stages.priority)
@@ -92,6 +94,7 @@ class Call:
             stages=stages,
             agent=agent,
             microphone=self._microphone,
+            requests=self._requests,
             player=self.player,
             dialogue=self.dialogue,
             drafting=self._drafting,
@@ -160,15 +163,27 @@ class Call:
         """Stop speaking now."""
         self.player.stop()
 
-    def respond(self) -> None:
-        """The client says that the caller's turn is over."""
-        if not self._ended.is_set():
-            self._turn_taking.commit_now()
+    def respond(self) -> asyncio.Future[int | None]:
+        """The client says that the caller's turn is over. Gives the number of the turn that is answered now,
+        None where nothing was said. Cancelled when the call ends before."""
+        return self._requests.add(self._turn_taking.commit_asked)
 
-    def say_text(self, text: str) -> None:
-        """A typed message: a turn without speech. One that comes when the call has ended is dropped."""
-        if text.strip() and not self._ended.is_set():
-            self._turn_taking.typed(text.strip())
+    def say_text(self, text: str) -> asyncio.Future[None]:
+        """A typed message: a turn without speech. Cancelled when the call ends before."""
+        return self._requests.add(lambda: self._turn_taking.typed(text.strip()) if text.strip() else None)
+
+    @property
+    def answering(self) -> int | None:
+        """The turn whose answer is being made or said, 0 for what the agent says unasked; None while it has
+        nothing to say."""
+        if self._turn_taking.unrecognised is not None:
+            return self._turn_taking.unrecognised.number
+        return None if self.player.answer is None else self.player.answer.turn
+
+    @property
+    def active_reply(self) -> str | None:
+        """Id of the reply that is being said."""
+        return None if self.player.answer is None else self.player.answer.reply.id
 
     def hang_up(self, reason: str = "hang_up") -> None:
         self._end(reason)

@@ -35,6 +35,7 @@ class CallTasks:
         task = self._group.create_task(self._guarded(work))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        task.add_done_callback(lambda _: work.close())  # it may be cancelled before it has begun
         return task
 
     def cancel_others(self) -> None:

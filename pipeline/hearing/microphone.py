@@ -31,6 +31,8 @@ class Microphone:
         self._clock = AudioClock()
         self._backlog: deque[Audio] = deque()
         self._backlog_samples = 0
+        self._received = 0
+        self._cuts: deque[int] = deque()
         self._came = asyncio.Event()
         self._memory: deque[Audio] = deque()
         self._memory_samples = 0
@@ -46,6 +48,7 @@ class Microphone:
         self._clock.arrived(audio.size, self._now())
         self._backlog.append(audio)
         self._backlog_samples += audio.size
+        self._received += audio.size
         self._came.set()
 
     @property
@@ -53,15 +56,29 @@ class Microphone:
         """Whether audio has come that nobody has listened to yet."""
         return bool(self._backlog)
 
+    def cut(self) -> int:
+        """What has come so far is to be listened to apart from what follows. Returns the position between
+        them."""
+        if self._backlog and (not self._cuts or self._cuts[-1] != self._received):
+            self._cuts.append(self._received)
+        return self._received
+
     async def next(self) -> Audio:
-        """All audio that has come since the last time, at least one sample; remembers it."""
+        """All audio that has come since the last time, at least one sample; up to a cut, where there is
+        one."""
         while not self._backlog:
             self._came.clear()
             await self._came.wait()
+        size = self._backlog_samples
+        if self._cuts:
+            size -= self._received - self._cuts.popleft()
         audio = np.concatenate(self._backlog)
+        rest = audio[size:]
         self._backlog.clear()
-        self._backlog_samples = 0
-        return audio
+        if rest.size:
+            self._backlog.append(rest)
+        self._backlog_samples = rest.size
+        return audio[:size]
 
     def listened_to(self, audio: Audio) -> None:
         """`audio` has been through voice activity: `end` moves on, and it can be recalled."""

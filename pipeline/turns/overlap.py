@@ -38,7 +38,18 @@ class Overlap:
             turn_is_over=self._player.answer is None,
         )
         if verdict == "stop":
-            turn.take_floor()
-            if (answer := self._player.stop()) is not None and not answer.heard.strip():
-                turn.draft_from(answer.reply)
+            self.interrupt(turn)
         return verdict
+
+    def asked_to_end(self, turn: Turn) -> bool:
+        """The client says that the turn is over: then speech over the agent is no murmur. Whether it is one
+        to answer."""
+        if turn.over_agent and self._policy.mode != "off":
+            self.interrupt(turn)
+        return not turn.over_agent
+
+    def interrupt(self, turn: Turn) -> None:
+        """What the caller says over the agent is a turn. What nobody heard of the answer is its draft."""
+        turn.take_floor()
+        if (answer := self._player.stop()) is not None and not answer.heard.strip():
+            turn.draft_from(answer.reply)

@@ -19,19 +19,16 @@ from pipeline.audio import CALLER_RATE, Audio
 from pipeline.dialogue import Dialogue
 from pipeline.events import (
     CallEvent,
-    SpeechDismissed,
-    SpeechStarted,
-    SpeechStopped,
-    TranscriptDelta,
-    TranscriptDone,
 )
 from pipeline.hearing.echo import EchoGuard
 from pipeline.hearing.interruption import AGREEMENTS, Verdict, words
 from pipeline.hearing.microphone import Microphone
+from pipeline.hearing.requests import RequestsBehindAudio
 from pipeline.hearing.speech_edges import SpeechEdges
 from pipeline.speaking.reply_player import ReplyPlayer
 from pipeline.stages import StageFailed, Stages
 from pipeline.tasks import CallTasks
+from pipeline.turns.announcer import TurnAnnouncer
 from pipeline.turns.caller_speech import CallerSpeech
 from pipeline.turns.commit_gate import CommitGate, FinalWords, GateReport
 from pipeline.turns.drafting import Drafting
@@ -87,6 +84,7 @@ class TurnTaking:
         stages: Stages,
         agent: Agent,
         microphone: Microphone,
+        requests: RequestsBehindAudio,
         player: ReplyPlayer,
         dialogue: Dialogue,
         drafting: Drafting,
@@ -102,10 +100,12 @@ class TurnTaking:
         self._hotwords = agent.hotwords
         self._longest_seconds = agent.patience.max_turn_seconds
         self._microphone = microphone
+        self._requests = requests
         self._player = player
         self._drafting = drafting
         self._tasks = tasks
         self._emit = emit
+        self._announcer = TurnAnnouncer(emit)
         self._report = report
         self._echo = EchoGuard(microphone, player.played_around)
         self._edges = SpeechEdges(self._echo)
@@ -120,7 +120,7 @@ class TurnTaking:
             report=self._gate_reports,
         )
         self._cut_at: int | None = None  # a turn was cut off here, in the middle of speech
-        self._unrecognised: Turn | None = None  # committed before its words were known
+        self.unrecognised: Turn | None = None  # committed before its words were known
         self._passes: asyncio.Task[None] | None = None
 
     # ---- audio
@@ -139,6 +139,7 @@ class TurnTaking:
                 self.turn.speech.feed(audio)
             for frame in frames:
                 self._frame(frame)
+            self._requests.caught_up()
 
     async def _next_audio(self) -> Audio:
         if self.turn is not None and not self.turn.quiet:
@@ -175,7 +176,7 @@ class TurnTaking:
         elif not turn.over_agent and turn.seconds > self._longest_seconds:
             log.warning("call %s turn %d: the caller did not stop", self._call_id, turn.number)
             turn.cut_off = True
-            self.commit_now()
+            self._commit_now(turn)
             self._cut_at = self._microphone.end
 
     # ---- speech begins, goes on and falls quiet
@@ -192,7 +193,7 @@ class TurnTaking:
             return
         turn = self._new_turn(onset)
         if self._player.answer is None:
-            self._tell_speech_started(turn)
+            self._announcer.started(turn)
         else:
             self._overlap.begins(turn)
             self._weigh(turn, "", final=False)
@@ -232,7 +233,7 @@ class TurnTaking:
         turn = self._new_turn(cut, preroll_seconds=0.0)
         turn.behind_cut = True
         self._cut_at = None
-        self._tell_speech_started(turn)
+        self._announcer.started(turn)
 
     # ---- words while the caller speaks
 
@@ -254,7 +255,7 @@ class TurnTaking:
         if turn.over_agent:
             self._weigh(turn, hypothesis, final=False)
         if not turn.over_agent and turn.open:
-            self._tell_words(turn, committed)
+            self._announcer.words(turn, committed)
             if turn.seconds > _NOISE_SECONDS and not words(hypothesis):
                 self._dismiss_noise(turn)
             elif self._stages.speculate and turn.under_way is None and not speech.falling_quiet:
@@ -264,23 +265,12 @@ class TurnTaking:
         """Decide what speech over the agent is, and let it be that."""
         verdict = self._overlap.weigh(turn, text, final=final, confidence=confidence)
         if verdict == "stop":
-            self._tell_speech_started(turn)
+            self._announcer.started(turn)
         elif verdict == "resume":
             self._dismiss(turn)
         elif not words(text) and turn.seconds > _NOISE_SECONDS_OVER_AGENT:
             self._dismiss_noise(turn)
         return verdict
-
-    def _tell_words(self, turn: Turn, text: str) -> None:
-        """Send the peer the committed words that it does not have yet."""
-        if text.startswith(turn.told) and len(text) > len(turn.told):
-            self._emit(TranscriptDelta(turn.number, turn.revision, text[len(turn.told) :]))
-            turn.told = text
-
-    def _tell_speech_started(self, turn: Turn) -> None:
-        if not turn.announced:
-            turn.announced = True
-            self._emit(SpeechStarted(turn.number, turn.revision, turn.onset * 1000 // CALLER_RATE))
 
     def _dismiss_noise(self, turn: Turn) -> None:
         log.info("call %s turn %d: %.1f s of noise", self._call_id, turn.number, turn.seconds)
@@ -293,9 +283,7 @@ class TurnTaking:
         turn.dismiss()
         self._end_of(turn)
         self.revision = turn.revision + 1
-        if turn.announced:
-            heard_ms = self._microphone.end * 1000 // CALLER_RATE
-            self._emit(SpeechDismissed(turn.number, turn.revision, heard_ms))
+        self._announcer.dismissed(turn, self._microphone.end)
         self._player.resume()
 
     # ---- what the rest of the call does
@@ -315,11 +303,18 @@ class TurnTaking:
             turn.timeline.redraft()
             self._drafting.draft(turn, turn.under_way)
 
-    def commit_now(self) -> None:
-        """The client says the caller's turn is over, whatever the silence."""
+    def commit_asked(self) -> int | None:
+        """The client says that the turn is over, whatever the silence. Gives the turn's number, None where
+        nothing was said."""
         turn = self.turn
-        if turn is None or turn.over_agent:
-            return
+        if turn is None or not self._overlap.asked_to_end(turn):
+            return None
+        self._announcer.started(turn)
+        self._commit_now(turn)
+        return turn.number
+
+    def _commit_now(self, turn: Turn) -> None:
+        """The turn is over, whatever the silence."""
         if not turn.quiet:
             turn.fall_quiet(self._microphone.end)
         turn.mark_speech(self._microphone.time_of)
@@ -344,8 +339,9 @@ class TurnTaking:
         """The call ends. Returns the turns that it cut off: one whose words were not known yet, and the one
         that the caller was in the middle of."""
         turn, self.turn = self.turn, None
+        self._requests.close()
         self._drafting.stop_prefill()
-        cut_off = [cut for cut in (self._unrecognised, turn) if cut is not None and not cut.over_agent]
+        cut_off = [cut for cut in (self.unrecognised, turn) if cut is not None and not cut.over_agent]
         if turn is not None:
             turn.dismiss()
         return cut_off
@@ -376,10 +372,9 @@ class TurnTaking:
         turn.timeline.mark("commit", asyncio.get_running_loop().time())
         self._end_of(turn)
         self._count_on(turn)
-        quiet = turn.quiet_since if turn.quiet_since is not None else self._microphone.end
-        self._emit(SpeechStopped(turn.number, turn.revision, quiet * 1000 // CALLER_RATE))
+        self._announcer.stopped(turn, self._microphone.end)
         if revision.transcript is None:
-            self._unrecognised = turn
+            self.unrecognised = turn
             self._tasks.start(self._answer_late(turn, revision))
         else:
             self._answer(turn, revision, revision.transcript)
@@ -387,19 +382,19 @@ class TurnTaking:
     async def _answer_late(self, turn: Turn, revision: Revision) -> None:
         """Without drafting the final recognition starts only now."""
         transcript = await self._gate.recognise(turn, revision)
-        if self._unrecognised is turn:
-            self._unrecognised = None
+        if self.unrecognised is turn:
+            self.unrecognised = None
         turn.timeline.mark("asr_final", asyncio.get_running_loop().time())
         revision.transcript = transcript
         if words(transcript.text):
             self._answer(turn, revision, transcript)
         else:
-            self._emit(TranscriptDone(turn.number, turn.revision, ""))
+            self._announcer.transcript(turn, "")
 
     def _answer(self, turn: Turn, revision: Revision, transcript: Transcript) -> None:
         text = transcript.text.strip()
-        self._tell_words(turn, "".join(word.text for word in transcript.words) or text)
-        self._emit(TranscriptDone(turn.number, turn.revision, text))
+        self._announcer.words(turn, "".join(word.text for word in transcript.words) or text)
+        self._announcer.transcript(turn, text)
         self._report(TurnCommitted(turn, revision, text))
 
     def _end_of(self, turn: Turn) -> None:

@@ -8,7 +8,7 @@ import contextlib
 import functools
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
@@ -19,6 +19,8 @@ from pipeline.config import Settings
 from pipeline.events import CallEnded, CallEvent, Peer, PeerGone
 from pipeline.service import CallsBusy
 from web.server import Server
+
+T = TypeVar("T")
 
 PATIENCE = 10.0
 """Seconds after which a test gives up on something that should have happened at once."""
@@ -50,6 +52,10 @@ class ScriptedCall:
         self.heard = np.zeros(0, np.float32)
         self.end_reason: str | None = None
         self.over = False
+        self.said: int | None = 1
+        """What `respond` finds: the number of a turn, or nothing."""
+        self.answering: int | None = None
+        self.active_reply: str | None = None
         self._news = asyncio.Event()
         self._ended = asyncio.Event()
 
@@ -75,11 +81,13 @@ class ScriptedCall:
     def cancel_reply(self) -> None:
         self._note("cancel_reply")
 
-    def respond(self) -> None:
-        self._note("respond")
+    def respond(self) -> asyncio.Future[int | None]:
+        self._note("respond", len(self.heard))
+        return _done(self.said)
 
-    def say_text(self, text: str) -> None:
+    def say_text(self, text: str) -> asyncio.Future[None]:
         self._note("say_text", text)
+        return _done(None)
 
     def hang_up(self, reason: str = "hang_up") -> None:
         if self.end_reason is None:
@@ -88,6 +96,10 @@ class ScriptedCall:
 
     async def say(self, *said: CallEvent) -> None:
         for event in said:
+            if isinstance(event, events.ReplyStarted):
+                self.answering, self.active_reply = event.turn, event.reply_id
+            elif isinstance(event, events.ReplyDone):
+                self.answering = self.active_reply = None
             await self.peer.send(event)
 
     async def until_told(self, *what: Any) -> tuple[Any, ...]:
@@ -110,6 +122,12 @@ class ScriptedCall:
     def _note(self, *what: Any) -> None:
         self.told.append(what)
         self._news.set()
+
+
+def _done(result: T) -> asyncio.Future[T]:
+    done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    done.set_result(result)
+    return done
 
 
 class ScriptedService:

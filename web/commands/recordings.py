@@ -179,6 +179,7 @@ def _replace(target: Path, content: bytes) -> None:
     number, part = tempfile.mkstemp(prefix=".rejoinder-", suffix=".part", dir=target.parent)
     try:
         with open(number, "wb") as stream:
+            os.fchmod(number, stat.S_IRUSR | stat.S_IWUSR)  # whatever the umask took
             stream.write(content)
             stream.flush()
             os.fsync(number)

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from pipeline.call import Call
 from pipeline.events import PeerGone
-from web.phone.hearing import RATE, CallerAudio
+from web.paced_audio import PacedAudio
+from web.phone.hearing import CallerAudio
 from web.phone.peer import HANGS_UP_AFTER, Line, PhonePeer
 from web.phone.wire import (
     BadMessage,
@@ -21,7 +22,6 @@ from web.phone.wire import (
     Started,
     Stopped,
 )
-from web.realtime.pace import RealTimePace
 from web.switchboard import CallRefused, Switchboard, conduct
 
 log = logging.getLogger("rejoinder.phone")
@@ -32,6 +32,9 @@ _COMPLAINTS = 3
 
 _MOST_MESSAGE_SECONDS = 5.0
 """More audio than this in one message is not a telephone's."""
+
+_DEAF_MESSAGES = 100
+"""A carrier that has sent so many (two seconds of frames) and nothing to hear in them sends it wrongly."""
 
 _CLOSE_CODES = {"shutdown": 1001, "error": 1011}
 _POLICY_VIOLATION = 1008
@@ -169,29 +172,39 @@ async def _first_start(
 
 
 class _Listener:
-    """Acts on what the carrier sends during a call."""
+    """Acts on what the carrier sends during a call. Only audio waits for its time."""
 
     def __init__(
         self, call: Call, carrier: Carrier, started: Started, peer: PhonePeer, complaints: Complaints
     ) -> None:
         self._call = call
         self._carrier = carrier
+        self._encoding = started.hears
         self._peer = peer
         self._complaints = complaints
         self._audio = CallerAudio(started.hears)
         self._most_bytes = round(_MOST_MESSAGE_SECONDS * started.hears.rate) * started.hears.sample_bytes
-        self._pace = RealTimePace()
+        self._paced = PacedAudio(call.hear)
+        self._messages = 0
+        self._heard_any = False
+        self._lost_seconds = 0.0
 
     async def listen(self, messages: AsyncIterator[Message]) -> None:
         """Until the carrier stops the stream or closes the socket: to the call both are the caller's end."""
-        async for message in messages:
-            try:
-                said = self._carrier.read(message)
-                if isinstance(said, Stopped):
-                    break
-                await self._act(said)
-            except BadMessage as bad:
-                self._complaints.add(bad)
+        async with asyncio.TaskGroup() as group:
+            pacing = group.create_task(self._paced.run())
+            async for message in messages:
+                try:
+                    said = self._carrier.read(message)
+                    if isinstance(said, Stopped):
+                        break
+                    self._act(said)
+                except BadMessage as bad:
+                    self._complaints.add(bad)
+                self._messages += 1
+                if self._messages == _DEAF_MESSAGES and not self._heard_any:
+                    self._tell_that_it_is_deaf()
+            pacing.cancel()
         self._peer.hung_up = True
         self._call.hang_up()
 
@@ -200,11 +213,13 @@ class _Listener:
         late, filled = self._audio.order.late, self._audio.filler.filled
         if late or filled:
             log.info("call %s: %d frames came too late, %d were lost", self._call.id, late, filled)
+        if self._lost_seconds:
+            log.warning("call %s: %.1f s of audio lost", self._call.id, self._lost_seconds)
 
-    async def _act(self, said: object) -> None:
+    def _act(self, said: object) -> None:
         match said:
             case Heard():
-                await self._hear(said)
+                self._hear(said)
             case Played(name=name):
                 if (position := self._peer.played(name)) is not None:
                     self._call.playback(*position)
@@ -215,12 +230,34 @@ class _Listener:
             case Problem(text=text):
                 log.warning("call %s: %s says: %s", self._call.id, self._carrier.name, text)
 
-    async def _hear(self, heard: Heard) -> None:
+    def _hear(self, heard: Heard) -> None:
         """Pass the audio on, no faster than it was spoken."""
-        if len(heard.payload) > self._most_bytes:
-            raise BadMessage(f"{len(heard.payload)} bytes of audio in one message")
+        size = len(heard.payload)
+        if size > self._most_bytes:
+            raise BadMessage(f"{size} bytes of audio in one message")
+        seconds = size / self._encoding.sample_bytes / self._encoding.rate
+        if not self._paced.has_room(seconds):
+            self._lose(seconds)
+            return
         audio = self._audio.push(heard)
-        wait = self._pace.wait_before(audio.size / RATE, asyncio.get_running_loop().time())
-        if wait > 0:
-            await asyncio.sleep(wait)
-        self._call.hear(audio)
+        self._heard_any = self._heard_any or audio.size > 0
+        self._paced.put(audio)
+
+    def _lose(self, seconds: float) -> None:
+        if not self._lost_seconds:
+            log.warning(
+                "call %s: %s sends faster than speech: %.0f s wait to be heard, and what comes now is lost",
+                self._call.id,
+                self._carrier.name,
+                self._paced.seconds,
+            )
+        self._lost_seconds += seconds
+
+    def _tell_that_it_is_deaf(self) -> None:
+        """Once a call, however long it goes on like that."""
+        log.warning(
+            "call %s: %s: no audio of the caller in the first %d messages",
+            self._call.id,
+            self._carrier.name,
+            self._messages,
+        )

@@ -58,3 +58,18 @@ class Encoding:
 
 MULAW = Encoding("mulaw", 8000)
 ALAW = Encoding("alaw", 8000)
+
+
+class StreamDecoder:
+    """One direction's bytes to samples: a stream may be cut into messages anywhere, inside a sample too."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self._encoding = encoding
+        self._rest = b""
+
+    def push(self, payload: bytes) -> Audio:
+        """Float32 mono at the encoding's rate; the first byte of a sample waits for its second."""
+        data = self._rest + payload
+        whole = len(data) - len(data) % self._encoding.sample_bytes
+        self._rest = data[whole:]
+        return self._encoding.decode(data[:whole])

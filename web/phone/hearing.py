@@ -6,11 +6,10 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.audio import Audio, StreamResampler
+from pipeline.hearing.audio_clock import RATE
 from web.phone.doubling import Doubler
-from web.phone.encodings import FRAME_SECONDS, Encoding
+from web.phone.encodings import FRAME_SECONDS, Encoding, StreamDecoder
 from web.phone.wire import Heard
-
-RATE = 16_000
 
 _HELD = 3
 """A chunk that has not come when this many later ones have is lost (60 ms)."""
@@ -134,7 +133,7 @@ class CallerAudio:
     def __init__(self, encoding: Encoding) -> None:
         self.order = ChunkOrder()
         self.filler = LossFiller(encoding.rate)
-        self._encoding = encoding
+        self._decoder = StreamDecoder(encoding)
         self._gain = QuietCallerGain(encoding.rate)
         doubles = 2 * encoding.rate == RATE
         self._resampler = Doubler() if doubles else StreamResampler(encoding.rate, RATE)
@@ -142,7 +141,7 @@ class CallerAudio:
     def push(self, heard: Heard) -> Audio:
         """What can be listened to now; may be empty."""
         parts = [
-            self.filler.push(self._encoding.decode(one.payload), one.at_ms) for one in self.order.push(heard)
+            self.filler.push(self._decoder.push(one.payload), one.at_ms) for one in self.order.push(heard)
         ]
         if not parts:
             return np.zeros(0, np.float32)

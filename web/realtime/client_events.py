@@ -5,9 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import unicodedata
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+_UNSEEN = ("Cc", "Cf", "M", "Z")
+"""Unicode's categories of controls, spaces, and marks without a letter."""
 
 
 class BadEvent(ValueError):
@@ -26,6 +30,10 @@ class BadEvent(ValueError):
         self.event_id = event_id
 
 
+_Id = Annotated[str, Field(max_length=512)]
+"""A client's own name for something; events that wait are kept with it."""
+
+
 class _Part(BaseModel):
     """Fields that this service does not know are for others to read."""
 
@@ -35,7 +43,7 @@ class _Part(BaseModel):
 class ClientEvent(_Part):
     """`event_id` is the client's own name for the message; errors repeat it."""
 
-    event_id: str | None = None
+    event_id: _Id | None = None
 
 
 class AudioFormat(_Part):
@@ -53,9 +61,14 @@ class AudioSettings(_Part):
 
 
 class SessionSettings(_Part):
-    """The settings a client may change: the audio formats. An agent's file fixes the rest."""
+    """The settings a client may change: the audio formats. An agent's file fixes the rest.
+
+    The flat names are the beta protocol's; where both are given, `audio` counts.
+    """
 
     audio: AudioSettings | None = None
+    input_audio_format: str | None = None
+    output_audio_format: str | None = None
 
 
 class SessionUpdate(ClientEvent):
@@ -84,7 +97,7 @@ class ItemContent(_Part):
 
 
 class Item(_Part):
-    id: str | None = None
+    id: _Id | None = None
     type: Literal["message"]
     role: Literal["user"]
     content: list[ItemContent] = Field(min_length=1, max_length=16)
@@ -159,7 +172,8 @@ def decode_audio(event: AudioAppend) -> bytes:
 
 
 def typed_text(event: ItemCreate) -> str:
-    """The text of a typed user message. Raises BadEvent for other content: audio has its own event."""
+    """The text of a typed user message. Raises BadEvent where nothing can be read in it, and for other
+    content: audio has its own event."""
     for number, part in enumerate(event.item.content):
         if part.type != "input_text" or part.text is None:
             raise BadEvent(
@@ -168,7 +182,10 @@ def typed_text(event: ItemCreate) -> str:
                 param=f"item.content.{number}",
                 event_id=event.event_id,
             )
-    return " ".join(part.text for part in event.item.content if part.text).strip()
+    text = " ".join(part.text for part in event.item.content if part.text).strip()
+    if all(unicodedata.category(character).startswith(_UNSEEN) for character in text):
+        raise BadEvent("text_empty", "the message has no text", param="item.content", event_id=event.event_id)
+    return text
 
 
 def _explain(error: ValidationError, message: str) -> BadEvent:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from collections.abc import AsyncIterator
 from urllib.parse import parse_qs, urlsplit
@@ -11,19 +10,15 @@ from urllib.parse import parse_qs, urlsplit
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
-from pipeline.audio import StreamResampler
 from pipeline.call import Call
 from pipeline.events import CallEnded, CallEvent, PeerGone
 from web.realtime import client_events as client
 from web.realtime.client_events import BadEvent
-from web.realtime.formats import decode
-from web.realtime.pace import RealTimePace
-from web.realtime.server_events import Translator, Wire, response
+from web.realtime.input_buffer import InputBuffer
+from web.realtime.server_events import Translator, Wire, nothing_to_answer, response
 from web.realtime.session import Session
 from web.switchboard import CallRefused, Switchboard, conduct
 
-_HEARING_RATE = 16_000
-_SLICE = _HEARING_RATE // 10
 _TYPED_LIMIT = 4_000
 _CLOSE_CODES = {"shutdown": 1001, "error": 1011}
 _TRY_AGAIN_LATER = 1013
@@ -59,6 +54,14 @@ class RealtimePeer:
         except ConnectionClosed as closed:
             raise PeerGone(str(closed)) from None
 
+    async def messages(self) -> AsyncIterator[str | bytes]:
+        """What the client sends, until it is gone."""
+        try:
+            async for message in self._connection:
+                yield message
+        except ConnectionClosed:
+            return
+
 
 class RealtimeFrontEnd:
     """The handler of `/v1/realtime`: one call for each socket."""
@@ -75,8 +78,7 @@ class RealtimeFrontEnd:
             with self._switchboard.line(peer, agent=_wanted_agent(connection), origin="web") as call:
                 created = peer.translator.event("session.created", session=session.describe(call.agent))
                 await peer.put(created)
-                async with _ending_with(connection, call):
-                    await conduct(call, _Listener(connection, peer, session, call).listen())
+                await conduct(call, _Listener(peer, session, call).listen())
         except CallRefused as refused:
             await self._refuse(connection, peer, refused)
         except PeerGone:
@@ -95,19 +97,6 @@ class RealtimeFrontEnd:
         await connection.close(code, refused.code)
 
 
-@contextlib.asynccontextmanager
-async def _ending_with(connection: ServerConnection, call: Call) -> AsyncIterator[None]:
-    """The end of the connection is the call's at once, however much that came before it is still to be heard:
-    at the pace of speech that may take minutes of a line that others wait for."""
-    gone = asyncio.create_task(connection.wait_closed())
-    gone.add_done_callback(lambda _: call.hang_up("peer_gone"))
-    try:
-        yield
-    finally:
-        gone.cancel()
-        await asyncio.wait([gone])
-
-
 def _wanted_agent(connection: ServerConnection) -> str | None:
     """`?agent=NAME` of the socket's address."""
     assert connection.request is not None
@@ -115,93 +104,126 @@ def _wanted_agent(connection: ServerConnection) -> str | None:
     return names[0] if names else None
 
 
-class _Listener:
-    """Acts on the messages of one client."""
+def _typed_text(event: client.ItemCreate, *, waiting: int) -> str:
+    """The message's text. `waiting`: characters of those before it. Raises BadEvent."""
+    text = client.typed_text(event)
+    if waiting + len(text) > _TYPED_LIMIT:
+        raise BadEvent(
+            "text_too_long",
+            f"typed messages before one response may have {_TYPED_LIMIT} characters together",
+            param="item.content",
+            event_id=event.event_id,
+        )
+    return text
 
-    def __init__(
-        self, connection: ServerConnection, peer: RealtimePeer, session: Session, call: Call
-    ) -> None:
-        self._connection = connection
+
+class _Listener:
+    """Acts on the messages of one client.
+
+    What steers the call is taken at once. Only audio waits for its time, and behind it the events whose
+    meaning lies in their order with it: commit, response.create and the typed messages that it answers.
+    """
+
+    def __init__(self, peer: RealtimePeer, session: Session, call: Call) -> None:
         self._peer = peer
         self._out = peer.translator
         self._session = session
         self._call = call
-        self._resampler = StreamResampler(session.input.rate, _HEARING_RATE)
-        self._pace = RealTimePace()
+        self._input = InputBuffer(call.hear, session.input)
         self._typed: list[str] = []
+        self._committed: int | None = None  # the turn that the client committed and asked no response for yet
 
     async def listen(self) -> None:
         """Until the client is gone. A message that is wrong gets an error, and the call goes on."""
         try:
-            async for message in self._connection:
-                try:
-                    await self._act(client.decode_event(message))
-                except BadEvent as bad:
-                    await self._peer.put(self._out.refusal(bad))
-        except (ConnectionClosed, PeerGone):
-            return
+            async with asyncio.TaskGroup() as group:
+                pacing = group.create_task(self._input.run())
+                async for message in self._peer.messages():
+                    try:
+                        await self._act(client.decode_event(message))
+                    except BadEvent as bad:
+                        await self._peer.put(self._out.refusal(bad))
+                pacing.cancel()
+        except* PeerGone:
+            pass
 
     async def _act(self, event: client.AnyClientEvent) -> None:
         match event:
             case client.AudioAppend():
-                await self._hear(event)
+                self._input.append(event)
             case client.PlaybackReport(item_id=item, played_ms=played):
                 self._call.playback(self._reply(item, event), played)
             case client.AudioCommit():
-                self._call.respond()
+                self._input.end_stream()
+                await self._input.behind(event, lambda: self._in_turn(event))
             case client.AudioClear():
-                self._resampler = StreamResampler(self._session.input.rate, _HEARING_RATE)
+                self._input.clear()
                 await self._put("input_audio_buffer.cleared")
             case client.ItemCreate():
-                await self._type(event)
+                _typed_text(event, waiting=0)
+                await self._input.behind(event, lambda: self._in_turn(event))
             case client.ItemTruncate():
                 await self._truncate(event)
             case client.ResponseCreate():
-                self._respond()
+                self._input.flush()
+                await self._input.behind(event, lambda: self._in_turn(event))
             case client.ResponseCancel():
                 self._cancel(event)
             case client.SessionUpdate():
                 await self._update(event)
 
-    async def _hear(self, event: client.AudioAppend) -> None:
-        """Pass the audio on, no faster than it was spoken."""
-        payload = client.decode_audio(event)
+    async def _in_turn(self, event: client.AudioCommit | client.ItemCreate | client.ResponseCreate) -> None:
+        """The audio that was sent before it has been passed on."""
         try:
-            samples = decode(self._session.input, payload)
-        except ValueError as error:
-            raise BadEvent("invalid_audio", str(error), param="audio", event_id=event.event_id) from None
-        heard = self._resampler.push(samples)
-        for start in range(0, len(heard), _SLICE):
-            piece = heard[start : start + _SLICE]
-            wait = self._pace.wait_before(len(piece) / _HEARING_RATE, asyncio.get_running_loop().time())
-            if wait > 0:
-                await asyncio.sleep(wait)
-            self._call.hear(piece)
+            match event:
+                case client.AudioCommit():
+                    await self._commit(event)
+                case client.ItemCreate():
+                    await self._type(event)
+                case client.ResponseCreate():
+                    await self._respond(event)
+        except BadEvent as bad:
+            await self._peer.put(self._out.refusal(bad))
+
+    async def _commit(self, event: client.AudioCommit) -> None:
+        turn = await self._call.respond()
+        if turn is None:
+            raise BadEvent(
+                "input_audio_buffer_commit_empty",
+                "there is nothing to commit: nothing was said since the last turn",
+                event_id=event.event_id,
+            )
+        self._committed = turn
 
     async def _type(self, event: client.ItemCreate) -> None:
         """Keep a typed message until the client asks for the response to it."""
-        text = client.typed_text(event)
-        if sum(map(len, self._typed)) + len(text) > _TYPED_LIMIT:
-            raise BadEvent(
-                "text_too_long",
-                f"typed messages before one response may have {_TYPED_LIMIT} characters together",
-                param="item.content",
-                event_id=event.event_id,
-            )
+        text = _typed_text(event, waiting=sum(map(len, self._typed)))
         self._typed.append(text)
         for wire in self._out.typed_message(event.item.id, text):
             await self._peer.put(wire)
 
-    def _respond(self) -> None:
+    async def _respond(self, event: client.ResponseCreate) -> None:
         """Answer the typed messages, or else what the caller has said so far."""
         if self._typed:
             text, self._typed = " ".join(self._typed), []
-            self._call.say_text(text)
-        else:
-            self._call.respond()
+            await self._call.say_text(text)
+            return
+        turn = await self._call.respond()
+        if turn is None and self._call.answering not in (None, self._committed):
+            raise BadEvent(
+                "conversation_already_has_active_response",
+                "a response is under way: wait for its response.done, or cancel it",
+                event_id=event.event_id,
+            )
+        # A commit is answered unasked; this may be the request for that answer.
+        turn = turn or self._call.answering
+        self._committed = None
+        if turn is None:
+            raise nothing_to_answer(event.event_id)
+        self._out.asked_for = (turn, event.event_id)
 
     def _cancel(self, event: client.ResponseCancel) -> None:
-        reply = self._out.active_reply
+        reply = self._call.active_reply
         if reply is None or event.response_id not in (None, response(reply)):
             raise BadEvent(
                 "response_cancel_not_active",
@@ -223,9 +245,7 @@ class _Listener:
 
     async def _update(self, event: client.SessionUpdate) -> None:
         self._session.update(event)
-        if self._session.input.rate != self._resampler.rate_in:
-            self._call.hear(self._resampler.flush())
-            self._resampler = StreamResampler(self._session.input.rate, _HEARING_RATE)
+        self._input.change_format(self._session.input)
         await self._put("session.updated", session=self._session.describe(self._call.agent))
 
     def _reply(self, item_id: str, event: client.ItemTruncate | client.PlaybackReport) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.audio import Audio
 from web.phone.encodings import ALAW, MULAW, Encoding
 from web.realtime.client_events import AudioFormat, BadEvent
 
@@ -13,6 +12,7 @@ RATES = (8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 88_200, 96_000, 
 
 DEFAULT = Encoding("l16", 24_000)
 _G711 = {"audio/pcmu": MULAW, "audio/pcma": ALAW}
+_FLAT = {"pcm16": DEFAULT, "g711_ulaw": MULAW, "g711_alaw": ALAW}
 _NAMES = {"l16": "audio/pcm", "mulaw": "audio/pcmu", "alaw": "audio/pcma"}
 
 
@@ -20,13 +20,6 @@ def describe(encoding: Encoding) -> dict[str, Any]:
     """As the protocol writes it; G.711 has but one rate."""
     name = {"type": _NAMES[encoding.kind]}
     return name if encoding.kind != "l16" else {**name, "rate": encoding.rate}
-
-
-def decode(encoding: Encoding, payload: bytes) -> Audio:
-    """Float32 mono at the encoding's rate. Raises ValueError when a sample is cut in half."""
-    if len(payload) % encoding.sample_bytes:
-        raise ValueError(f"{len(payload)} bytes are not a whole number of samples")
-    return encoding.decode(payload)
 
 
 def choose_format(wanted: AudioFormat, *, param: str, event_id: str | None) -> Encoding:
@@ -49,3 +42,15 @@ def choose_format(wanted: AudioFormat, *, param: str, event_id: str | None) -> E
             event_id=event_id,
         )
     return Encoding("l16", rate)
+
+
+def choose_flat_format(wanted: str, *, param: str, event_id: str | None) -> Encoding:
+    """The same by the beta protocol's names, which have no rates. Raises BadEvent."""
+    if (named := _FLAT.get(wanted)) is None:
+        raise BadEvent(
+            "unsupported_format",
+            f"there is no audio format {wanted[:40]!r} here: use {', '.join(_FLAT)}",
+            param=param,
+            event_id=event_id,
+        )
+    return named

@@ -36,6 +36,13 @@ def response(reply_id: str) -> str:
     return f"resp_{reply_id}"
 
 
+def nothing_to_answer(event_id: str | None) -> BadEvent:
+    """A response was asked for where there are no words to respond to."""
+    return BadEvent(
+        "nothing_to_answer", "there is nothing to answer: nothing was said or typed", event_id=event_id
+    )
+
+
 class Translator:
     """One connection's way out: the events' numbers, the audio's resampler, the order of the items."""
 
@@ -48,7 +55,8 @@ class Translator:
         self._resampler: StreamResampler | None = None
         self.replies: dict[str, str] = {}
         """Item id to reply id, of every reply so far."""
-        self.active_reply: str | None = None
+        self.asked_for: tuple[int, str | None] | None = None
+        """The turn for whose answer the client has asked last, and its own id of that event."""
         self.cancelled_by_client: set[str] = set()
 
     def event(self, kind: str, **fields: Any) -> Wire:
@@ -141,10 +149,13 @@ class Translator:
     def _transcript_done(self, event: events.TranscriptDone) -> list[Wire]:
         usage = {"type": "duration", "seconds": self._speech_seconds.pop(event.turn, 0.0)}
         item = _caller_message(caller_item(event.turn), transcript=event.text)
-        return [
+        wires = [
             self._transcription("completed", event.turn, transcript=event.text, usage=usage),
             self.event("conversation.item.done", previous_item_id=None, item=item),
         ]
+        if not event.text and self.asked_for is not None and self.asked_for[0] == event.turn:
+            wires.append(self.refusal(nothing_to_answer(self.asked_for[1])))
+        return wires
 
     def _transcription(self, step: str, turn: int, **fields: Any) -> Wire:
         kind = f"conversation.item.input_audio_transcription.{step}"
@@ -155,7 +166,6 @@ class Translator:
         item = _agent_message(reply, status="in_progress", transcript=None)
         previous, self._previous_item = self._previous_item, item["id"]
         self.replies[item["id"]] = reply
-        self.active_reply = reply
         part = {"type": "audio", "transcript": ""}
         return [
             self.event("response.created", response=self._response(reply, event.turn, "in_progress")),
@@ -179,8 +189,6 @@ class Translator:
     def _reply_done(self, event: events.ReplyDone) -> list[Wire]:
         reply = event.reply_id
         rest = self._end_of_audio(reply, dropped=event.status == "interrupted")
-        if self.active_reply == reply:
-            self.active_reply = None
         status, reason = _ENDINGS[event.status]
         if reason == "turn_detected" and reply in self.cancelled_by_client:
             reason = "client_cancelled"

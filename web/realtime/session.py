@@ -6,8 +6,8 @@ import uuid
 from typing import Any
 
 from pipeline.agent import Agent
-from web.realtime.client_events import SessionUpdate
-from web.realtime.formats import DEFAULT, choose_format, describe
+from web.realtime.client_events import AudioSettings, SessionUpdate
+from web.realtime.formats import DEFAULT, choose_flat_format, choose_format, describe
 
 
 class Session:
@@ -20,14 +20,20 @@ class Session:
 
     def update(self, event: SessionUpdate) -> None:
         """Take over the formats asked for: both, or neither when one cannot be had. Raises BadEvent."""
-        audio = event.session.audio
-        if audio is None:
-            return
+        asked, event_id = event.session, event.event_id
+        audio = asked.audio or AudioSettings()
+        sides = {
+            "input": (asked.input_audio_format, audio.input),
+            "output": (asked.output_audio_format, audio.output),
+        }
         chosen = {"input": self.input, "output": self.output}
-        for side, direction in (("input", audio.input), ("output", audio.output)):
+        for side, (flat, direction) in sides.items():
             if direction is not None and direction.format is not None:
                 param = f"session.audio.{side}.format"
-                chosen[side] = choose_format(direction.format, param=param, event_id=event.event_id)
+                chosen[side] = choose_format(direction.format, param=param, event_id=event_id)
+            elif flat is not None:
+                param = f"session.{side}_audio_format"
+                chosen[side] = choose_flat_format(flat, param=param, event_id=event_id)
         self.input, self.output = chosen["input"], chosen["output"]
 
     def describe(self, agent: Agent) -> dict[str, Any]:
