@@ -1,4 +1,8 @@
-"""Abbreviations by what may follow their full stop. Lower case, without the last stop."""
+"""Abbreviations by what may follow their full stop. Lower case, without the last stop.
+
+The voices have a list of the English ones and of what they stand for (no stage imports another); a test holds
+the two together.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,14 +53,14 @@ ENGLISH = Abbreviations(
         "max avg misc tel ext temp al ed eds est ref refs cont ph.d phd m.d b.a m.a b.s m.s b.sc m.sc "
         "m.b.a ll.b ll.m d.d.s r.n esq u.s.a u.s.s.r u.a.e d.c l.a n.y n.j b.c a.d b.c.e c.e r.i.p p.s "
         "b.i.d t.i.d q.i.d p.r.n abbr admin acct appt amt bal qty wk yr yrs mo mos qtr alt elev ind intl "
-        "natl orig pop prev pub sci tech vac var gal dist dir pkg pkgs pmt mtg sched hdqrs svc hosp med "
-        "inv std recd hgt wdth wt ht mktg maint mdse whse gov rev prof sgt capt lt col det insp hon"
+        "natl org orig pop prev pub sci tech vac var gal dist dir pkg pkgs pmt mtg sched hdqrs svc hosp med "
+        "inv ste std recd hgt wdth wt ht mktg maint mdse whse gov rev prof sgt capt lt col det insp hon"
     ),
     capitalised=_words(
         "mar mon wed sat sun ala ariz ark calif colo conn del fla ga ill kan ky la mass mich minn mont neb "
         "nev okla ore pa penn tenn tex va vt wash wis"
     ),
-    numbered=_words("no p n n° nº art ch chap eq ex fig op para sec vol"),
+    numbered=_words("no p pg n n° nº № art ch chap eq ex fig op para sec vol"),
 )
 
 GERMAN = Abbreviations(

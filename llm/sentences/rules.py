@@ -178,7 +178,7 @@ def after_stop(words: Words, table: Abbreviations) -> Rule:
         return NEVER
     if _NUMBER.fullmatch(word):
         return GERMAN_ORDINAL if table.ordinal_stop and len(word) <= 2 else ALWAYS
-    if lower in table.numbered:
+    if lower in table.numbered and lower not in table.may_end:
         return UNLESS_DIGIT if len(word) > 1 else BEFORE_CAPITAL
     if lower in table.never:
         return NEVER

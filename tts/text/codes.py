@@ -2,7 +2,7 @@
 
 import re
 
-from tts.text.abbreviations import WITHOUT_STOP
+from tts.text.abbreviation_words import WITHOUT_STOP
 from tts.text.lexicon import Lexicon, word_set
 from tts.text.numbers import cardinal, integer, one_by_one
 from tts.text.rules import Rule, ends_sentence, rule, word_before
