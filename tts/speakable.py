@@ -12,12 +12,13 @@ from functools import lru_cache
 
 from tts.text.abbreviations import ABBREVIATIONS
 from tts.text.codes import CODES, VERSIONS
-from tts.text.contact import CONTACT, PHONES
+from tts.text.contact import CONTACT
 from tts.text.counts import FIGURES, NUMBERS
 from tts.text.dates import DATES, TIMES
 from tts.text.lexicon import Lexicon, lexicon
 from tts.text.markup import plain
 from tts.text.money import MONEY
+from tts.text.phones import PHONES
 from tts.text.rules import Rule, rule, verbalise
 from tts.text.symbols import SYMBOLS
 from tts.text.tracked import Tracked

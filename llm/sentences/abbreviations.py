@@ -1,4 +1,8 @@
-"""Abbreviations by what may follow their full stop. Lower case, without the last stop."""
+"""Abbreviations by what may follow their full stop. Lower case, without the last stop.
+
+The voices have a list of the English ones and of what they stand for (no stage imports another); a test holds
+the two together.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +25,9 @@ class Abbreviations:
     may_end: frozenset[str]
     """End a sentence only where a capital follows (``etc.``, ``Inc.``)."""
 
+    capitalised: frozenset[str] = field(default_factory=frozenset)
+    """The same, but words of their own unless written with a capital (``Sat.``, ``Mass.``)."""
+
     numbered: frozenset[str] = field(default_factory=frozenset)
     """Ordinary words that are abbreviations before a digit (``No. 5``)."""
 
@@ -30,23 +37,30 @@ class Abbreviations:
 
 ENGLISH = Abbreviations(
     titles=_words(
-        "mr mrs ms mx messrs dr drs prof profs gen sen rep gov capt cpt cmdr lt col maj sgt cpl pvt "
-        "adm brig rev fr hon pres supt insp st ste mt ft pt sr sra mme mlle det ofc amb atty asst"
+        "mr mrs ms mx messrs dr drs prof profs gen sen rep gov capt cpt cmdr lt col maj sgt cpl pvt pfc "
+        "adm brig rev revd fr hon pres supt supv insp st ste mt ft pt sr sra mme mlle det ofc amb atty "
+        "asst mgr msgr cllr dep"
     ),
     never=_words(
         "e.g i.e p.o eg ie vs v cf viz approx pp vols figs eqs cit ca circa esp incl excl resp est. aka "
         "a.k.a w/o attn c.f i.a n.b q.v no.s nos"
     ),
     may_end=_words(
-        "etc inc ltd co corp plc llc bros jr snr assn assoc dept div govt univ inst mfg mgmt ave blvd "
-        "rd ln hwy pkwy pl sq ct apt bldg fl rm jan feb mar apr jun jul aug sep sept oct nov dec mon "
-        "tue tues wed thu thur thurs fri sat sun oz lb lbs yd yds in mi mph km kg mg cm mm ml hr hrs "
-        "min mins max avg misc tel ext temp al ed eds est ref refs cont ph.d phd m.d b.a m.a b.s m.s "
-        "b.sc m.sc m.b.a ll.b ll.m d.d.s r.n esq u.s.a u.s.s.r u.a.e d.c l.a n.y n.j b.c a.d b.c.e "
-        "c.e r.i.p p.s abbr admin acct amt bal qty wk yr yrs mo mos alt elev ind intl natl orig "
-        "pop prev pub sci tech vac var gal doz dist dir"
+        "etc inc ltd co corp plc llc bros jr snr assn assoc dept div govt univ inst mfg mfr mgmt mgr asst "
+        "atty supt supv ave blvd rd rte ln hwy fwy expy pkwy pl plz sq ct ctr cres cir ter trl jct apt "
+        "bldg bsmt fl rm addr jan feb apr jun jul aug sep sept oct nov dec tue tues weds thu thur thurs "
+        "fri oz lb lbs yd yds ft in mi mph km kg mg cm mm ml tsp tbsp doz hr hrs min mins sec secs wks "
+        "max avg misc tel ext temp al ed eds est ref refs cont ph.d phd m.d b.a m.a b.s m.s b.sc m.sc "
+        "m.b.a ll.b ll.m d.d.s r.n esq u.s.a u.s.s.r u.a.e d.c l.a n.y n.j b.c a.d b.c.e c.e r.i.p p.s "
+        "b.i.d t.i.d q.i.d p.r.n abbr admin acct appt amt bal qty wk yr yrs mo mos qtr alt elev ind intl "
+        "natl org orig pop prev pub sci tech vac var gal dist dir pkg pkgs pmt mtg sched hdqrs svc hosp med "
+        "inv ste std recd hgt wdth wt ht mktg maint mdse whse gov rev prof sgt capt lt col det insp hon"
     ),
-    numbered=_words("no p n n° nº art ch chap eq ex fig op para sec vol"),
+    capitalised=_words(
+        "mar mon wed sat sun ala ariz ark calif colo conn del fla ga ill kan ky la mass mich minn mont neb "
+        "nev okla ore pa penn tenn tex va vt wash wis"
+    ),
+    numbered=_words("no p pg n n° nº № art ch chap eq ex fig op para sec vol"),
 )
 
 GERMAN = Abbreviations(

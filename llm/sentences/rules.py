@@ -109,8 +109,35 @@ _LABELS = frozenset(
 )
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _NUMBER = re.compile(r"[#$€£¥]?\d[\d.,:]*")
+_CLIPPED = re.compile(r"([b-df-hj-np-tv-z])\1[b-df-hj-np-rt-z]$")
+"""A doubled consonant and another one but ``s``: ``appt``, ``addr``, ``assn``."""
 _MARKER = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5})")
-_STREETS = frozenset({"st", "dr", "ft", "mt", "pl", "sq", "ct", "ave", "rd", "ln", "blvd", "hwy", "pkwy"})
+_STREETS = frozenset(
+    {
+        "st",
+        "dr",
+        "ft",
+        "mt",
+        "pl",
+        "sq",
+        "ct",
+        "ave",
+        "rd",
+        "ln",
+        "blvd",
+        "hwy",
+        "pkwy",
+        "fwy",
+        "expy",
+        "plz",
+        "ctr",
+        "cres",
+        "cir",
+        "ter",
+        "trl",
+        "jct",
+    }
+)
 
 
 def follower(character: str) -> Follower:
@@ -151,7 +178,7 @@ def after_stop(words: Words, table: Abbreviations) -> Rule:
         return NEVER
     if _NUMBER.fullmatch(word):
         return GERMAN_ORDINAL if table.ordinal_stop and len(word) <= 2 else ALWAYS
-    if lower in table.numbered:
+    if lower in table.numbered and lower not in table.may_end:
         return UNLESS_DIGIT if len(word) > 1 else BEFORE_CAPITAL
     if lower in table.never:
         return NEVER
@@ -163,7 +190,7 @@ def after_stop(words: Words, table: Abbreviations) -> Rule:
         return BEFORE_CAPITAL if not words.before_that[:1].isdigit() else NEVER
     if lower in table.titles and word[0].isupper():
         return NEVER
-    if lower in table.may_end:
+    if lower in table.may_end or (lower in table.capitalised and word[0].isupper()):
         return BEFORE_CAPITAL
     if len(word) == 1 and word.isalpha():
         return _after_letter(words)
@@ -192,10 +219,11 @@ def _after_letter(words: Words) -> Rule:
 
 
 def _looks_like_a_word(word: str) -> bool:
-    """No unknown abbreviation: those are mostly letters without a vowel (``mgmt``, ``blvd``)."""
-    if not (word.isascii() and word.isalpha() and word.islower()):
+    """No unknown abbreviation: those have no vowel (``mgmt``, ``Pkwy``) or end as no word does (``acct``)."""
+    if not (word.isascii() and word.isalpha()) or (word.isupper() and len(word) > 1):
         return True
-    return any(letter in "aeiouy" for letter in word)
+    letters = word.lower()
+    return any(letter in "aeiouy" for letter in letters) and not _CLIPPED.search(letters)
 
 
 def is_list_marker(word: str) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 
-from tts.text.abbreviations import WITHOUT_STOP
+from tts.text.abbreviation_words import WITHOUT_STOP
 from tts.text.lexicon import Lexicon, word_set
 from tts.text.numbers import cardinal, integer, one_by_one
 from tts.text.rules import Rule, ends_sentence, rule, word_before
@@ -13,6 +13,7 @@ _LETTERED = word_set(
     " choice row level appendix answer schedule"
 )
 _RUNS = re.compile(r"[^\W\d_]+|\d+")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
 _VOWEL = re.compile(r"[aeiouyà-öø-ü]", re.IGNORECASE)
 _KNOWN_STOPS = {
     "U.S.": "US",
@@ -157,7 +158,9 @@ def _all_letters(match: re.Match[str], lexicon: Lexicon) -> str:
     return " and ".join(letters(part, lexicon) for part in match[0].split("&"))
 
 
-def _versions(match: re.Match[str], lexicon: Lexicon) -> str:
+def _versions(match: re.Match[str], lexicon: Lexicon) -> str | None:
+    if lexicon.decimal_comma and not match["v"] and _THOUSANDS.fullmatch(match["parts"]):
+        return None
     prefix = "version " if match["v"] and lexicon.code == "en" else ""
     point = "point" if lexicon.code == "en" else lexicon.dot
     said = [integer(part, lexicon.code) for part in match["parts"].split(".")]

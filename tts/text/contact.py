@@ -1,11 +1,11 @@
-"""E-mail addresses, web addresses, files and paths, phone numbers and other long digit groups."""
+"""E-mail addresses, web addresses, files and paths."""
 
 import re
 
 from tts.text.codes import letters, spell_mixed
 from tts.text.lexicon import Lexicon, word_set
 from tts.text.numbers import one_by_one
-from tts.text.rules import Rule, rule, word_before
+from tts.text.rules import Rule, rule
 
 _SPELLED_ENDINGS = word_set(
     "us uk io ai tv de fr es it nl eu au ca ch jp cn br ru se fi dk pl ie nz za kr uy pt cz gr hu fm "
@@ -88,31 +88,6 @@ def _path(match: re.Match[str], lexicon: Lexicon) -> str:
     return _spelled(match[0].replace("\\", "/"), lexicon)
 
 
-def _phone(match: re.Match[str], lexicon: Lexicon) -> str:
-    """Digits one by one, groups kept apart; ``800`` as callers know it."""
-    groups = re.findall(r"\d+", match["digits"])
-    if lexicon.code == "en" and "800" in groups[:2] and len(groups) >= 3:
-        said = ["eight hundred" if group == "800" else one_by_one(group) for group in groups]
-    else:
-        said = [one_by_one(group, lexicon.code) for group in groups]
-    words = ", ".join(said)
-    if match["digits"].startswith("+"):
-        words = f"{lexicon.plus} {words}"
-    if match["ext"]:
-        words += f", extension {one_by_one(match['ext'])}"
-    return words
-
-
-def _groups(match: re.Match[str], lexicon: Lexicon) -> str:
-    return ", ".join(one_by_one(group, lexicon.code) for group in re.findall(r"\d+", match[0]))
-
-
-def _emergency(match: re.Match[str], lexicon: Lexicon) -> str | None:
-    return one_by_one(match[0]) if word_before(match) in ("call", "dial", "dialing", "calling") else None
-
-
-_EXT = r"(?:,?\s?(?:ext|extension|x)\.?\s?(?P<ext>\d{1,6}))?"
-
 CONTACT: list[Rule] = [
     rule(
         rf"(?:mailto:)?(?P<local>[A-Za-z0-9][\w.+%-]{{0,63}})@(?P<host>{_LABEL}(?:\.{_LABEL}){{1,5}})",
@@ -144,26 +119,4 @@ CONTACT: list[Rule] = [
     rule(r"(?:~|\.{1,2})?(?:/[\w.+-]{0,60}[\w+-]){2,12}/?(?!\w)|~/[\w.-]{0,60}\w", _path, "mark"),
     rule(r"/(?:etc|usr|var|home|tmp|opt|bin|dev)\b", _path, "mark"),
     rule(r"[A-Za-z]:\\[\w.+\\-]{0,120}\w", _path, "letter"),
-]
-
-PHONES: list[Rule] = [
-    rule(
-        r"(?P<digits>\+\d{1,3}(?:[\s.-]?\(?\d{1,5}\)?){1,6})(?![\w-])" + _EXT,
-        _phone,
-        "mark",
-    ),
-    rule(
-        r"(?P<digits>(?:1[\s.-])?\(\d{3}\)\s?\d{3}[\s.-]\d{4})(?![\w-])" + _EXT,
-        _phone,
-    ),
-    rule(
-        r"(?P<digits>(?:1[\s.-])?\d{3}[\s.-]\d{3}[\s.-]\d{4})(?![\w-])" + _EXT,
-        _phone,
-        "digit",
-    ),
-    rule(r"(?P<digits>\d{3}-\d{4})(?![\w-])" + _EXT, _phone, "digit"),
-    rule(r"\d{1,6}(?:-\d{1,6}){2,6}(?![\w-])", _groups, "digit"),
-    rule(r"\d{4}(?:[ ]\d{4}){2,4}(?![\w-])", _groups, "digit"),
-    rule(r"\d{5}-\d{4}(?![\w-])", _groups, "digit"),
-    rule(r"(?:911|999|112|411|988)(?![\w-])", _emergency, "digit", english=True),
 ]

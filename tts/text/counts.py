@@ -2,6 +2,7 @@
 
 import re
 
+from tts.text.cues import is_code, is_counted
 from tts.text.lexicon import Lexicon, word_set
 from tts.text.numbers import (
     MOST_DIGITS,
@@ -32,18 +33,17 @@ _FRACTIONS |= {
 _STATE = re.compile(r"\b[A-Z]{2} $")
 _DECADE_CUES = word_set("the his her their our my your early mid late in")
 _SCORE_CUES = word_set("score scored rated rating got gave")
-_DIGITS_BEHIND = word_set(
-    "code pin zip account confirmation id reference ref tracking passcode password extension ext "
-    "serial passport routing license booking"
-)
 _VERSION_CUES = word_set("version release build python java node ruby php ios android ubuntu windows")
-_LONG_NUMBER_BEHIND = word_set("order number ticket case invoice flight policy claim no #")
 _YEAR_CUES = word_set(
     "in since until till by of from before after during year circa around mid early late spring "
     "summer autumn fall winter january february march april june july august september october "
     "november december jan feb mar apr jun jul aug sep sept oct nov dec class copyright"
 )
 
+_TOTAL_CUES = word_set(
+    "is was are were costs cost of to about over than from nearly almost around totals reached sold made "
+    "have has"
+)
 _AMOUNT_CUES = word_set("by of from around")
 """Those of them that stand before counts as well (``a total of 1905 users``)."""
 
@@ -170,25 +170,33 @@ def _number(match: re.Match[str], lexicon: Lexicon) -> str | None:
     low = match["low"]
     if "," in low and "." not in low and not lexicon.decimal_comma and parts(low, False)[1]:
         return None  # "2,3" is a list of two in English
-    before = cue_before(match)
     if low.isdecimal():
-        if (
-            _is_zip(match)
-            or before in _DIGITS_BEHIND
-            or (before in _LONG_NUMBER_BEHIND and len(low) >= 4)
-            or len(low) >= 7
-        ):
+        long = len(low) >= 7 and not is_counted(match.string, match.end())
+        if _is_zip(match) or long or (is_code(match, low) and not match["sign"]):
             return sign(match, lexicon) + one_by_one(low, lexicon.code)
         if lexicon.code == "en" and len(low) == 4 and not match["sign"] and _is_year(match, int(low)):
             return year(int(low))
-    if lexicon.code == "en" and before in _VERSION_CUES and low.count(".") == 1 and "," not in low:
+    if lexicon.code == "en" and cue_before(match) in _VERSION_CUES and low.count(".") == 1 and "," not in low:
         return " point ".join(map(integer, low.split(".")))
     return sign(match, lexicon) + number(low, lexicon)
 
 
 def _spaced_thousands(match: re.Match[str], lexicon: Lexicon) -> str | None:
-    """``1 234`` where commas are for decimals."""
-    return integer(match["low"].replace(" ", ""), lexicon.code) if lexicon.decimal_comma else None
+    """``1 234`` where commas are for decimals; in English where nothing but thousands can be meant."""
+    groups = match["low"].split(" ")
+    clear = len(groups) > 2 or groups[-1] == "000" or _counts_after_space(match)
+    if not (lexicon.decimal_comma or clear):
+        return None
+    return sign(match, lexicon) + integer("".join(groups), lexicon.code)
+
+
+def _counts_after_space(match: re.Match[str]) -> bool:
+    """``12 500 people``, not ``2 500 mg tablets`` or ``rooms 12 140``."""
+    counted = word_after(match)
+    if counted in ("", "to", "and", "or", "a", "in", "last", "this") and word_before(match) in _TOTAL_CUES:
+        return True
+    labelled = word_before(match).endswith("s")
+    return (counted == "people" or (len(counted) > 4 and counted.endswith("s"))) and not labelled
 
 
 def _hash(match: re.Match[str], lexicon: Lexicon) -> str:
@@ -241,7 +249,7 @@ NUMBERS: list[Rule] = [
     rule(rf"(?P<low>{NUMBER})\s?[-–—]\s?(?P<high>{NUMBER})(?![\w-])", _range, "digit"),
     rule(r"\#\s?(?P<digits>\d{1,15})(?![\w-])", _hash, "mark"),
     rule(rf"(?P<sign>)(?P<low>{NUMBER})-(?=[^\W\d_]{{2}})", _hyphenated, "digit"),
-    rule(r"(?P<sign>)(?P<low>\d{1,3}(?:[ ]\d{3}){1,4})(?![\d-])", _spaced_thousands, "digit"),
+    rule(rf"{SIGN}(?P<low>\d{{1,3}}(?:[ ]\d{{3}}){{1,4}})(?![\d-]|[ ]\d)", _spaced_thousands),
     rule(rf"{SIGN}(?P<low>{NUMBER})", _number),
     rule(r"\d+", lambda match, lexicon: one_by_one(match[0], lexicon.code), "digit"),
 ]

@@ -27,6 +27,7 @@ _DAYS = {
     "Tue": "Tuesday",
     "Tues": "Tuesday",
     "Wed": "Wednesday",
+    "Weds": "Wednesday",
     "Thu": "Thursday",
     "Thur": "Thursday",
     "Thurs": "Thursday",
@@ -216,7 +217,7 @@ DATES: list[Rule] = [
         english=True,
     ),
     rule(
-        r"(?P<name>Jan|Feb|Mar|Apr|Jun|Jul|Sat|Sun|Aug|Sept|Sep|Oct|Nov|Dec|Mon|Tues|Tue|Wed|Thurs|Thur|Thu|Fri)\b(?P<stop>\.?)(?![-\w])",
+        r"(?P<name>Jan|Feb|Mar|Apr|Jun|Jul|Sat|Sun|Aug|Sept|Sep|Oct|Nov|Dec|Mon|Tues|Tue|Weds|Wed|Thurs|Thur|Thu|Fri)\b(?P<stop>\.?)(?![-\w])",
         _month_name,
         "letter",
         english=True,

@@ -11,6 +11,8 @@ _CODES = (
     "USD|EUR|GBP|JPY|CNY|INR|KRW|RUB|TRY|UAH|ILS|THB|MXN|NGN|BRL|CAD|AUD|NZD|HKD|SGD|CHF|SEK|NOK|DKK|PLN|ZAR"
 )
 _SCALE = r"\s?(?P<scale>thousand|million|billion|trillion|bn|mn|[KMBTkm])\b"
+_AMOUNT = rf"(?:\d{{1,3}}(?:[ ]\d{{3}})+(?:[.,]\d{{1,2}})?(?![.,]?\d)|{NUMBER})"
+"""A number, spaces between its thousands allowed."""
 _PER = r"(?:\s?/\s?(?P<per>[^\W\d_]{1,12})\b)?"
 _SCALE_WORDS = {"bn": "billion", "mn": "million", "m": "million", "k": "thousand"}
 _PER_WORDS = {
@@ -95,18 +97,18 @@ def _cents(match: re.Match[str], lexicon: Lexicon) -> str:
     return f"{number(match['low'], lexicon)} {money.cent if one else money.cents}"
 
 
-_RANGE_HIGH = rf"(?:\s?[-–—]\s?(?:{_SIGNS})?(?P<high>{NUMBER}))?"
+_RANGE_HIGH = rf"(?:\s?[-–—]\s?(?:{_SIGNS})?(?P<high>{_AMOUNT}))?"
 
 MONEY: list[Rule] = [
     rule(
-        rf"(?P<sign>(?<![\w)])[-–]\s?)?(?P<currency>{_SIGNS})\s?(?P<low>{NUMBER}){_RANGE_HIGH}(?:{_SCALE})?{_PER}",
+        rf"(?P<sign>(?<![\w)])[-–]\s?)?(?P<currency>{_SIGNS})\s?(?P<low>{_AMOUNT}){_RANGE_HIGH}(?:{_SCALE})?{_PER}",
         _money,
     ),
     rule(
-        rf"(?P<low>{NUMBER})(?:\s?[-–—]\s?(?P<high>{NUMBER}))?(?:{_SCALE})?\s?(?P<currency>[€£¥₹₽₺₴₪₫$]|(?:{_CODES})\b){_PER}",
+        rf"(?P<low>{_AMOUNT})(?:\s?[-–—]\s?(?P<high>{_AMOUNT}))?(?:{_SCALE})?\s?(?P<currency>[€£¥₹₽₺₴₪₫$]|(?:{_CODES})\b){_PER}",
         _money,
         "digit",
     ),
-    rule(rf"(?P<currency>{_CODES})\s?(?P<low>{NUMBER})(?:{_SCALE})?", _money, "letter"),
-    rule(rf"(?P<low>{NUMBER})\s?¢", _cents, "digit"),
+    rule(rf"(?P<currency>{_CODES})\s?(?P<low>{_AMOUNT})(?:{_SCALE})?", _money, "letter"),
+    rule(rf"(?P<low>{_AMOUNT})\s?¢", _cents, "digit"),
 ]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from tts.text.lexicon import Lexicon
 from tts.text.tracked import Tracked
@@ -12,11 +12,17 @@ Say = Callable[[re.Match[str], Lexicon], str | None]
 """From what a rule's pattern matched to the words for it; None where the rule does not apply after all."""
 
 
+class Pattern(Protocol):
+    """A compiled regular expression, or what finds a match with one."""
+
+    def match(self, text: str, at: int, /) -> re.Match[str] | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A kind of writing. Its pattern is tried where a word begins and bounds every repeat."""
 
-    pattern: re.Pattern[str]
+    pattern: Pattern
     say: Say
     starts: Literal["digit", "letter", "mark", "any"] = "any"
     english: bool = False

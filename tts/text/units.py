@@ -43,6 +43,7 @@ _UNITS = {
     "gal": ("gallon", "gallons"),
     "tbsp": ("tablespoon", "tablespoons"),
     "tsp": ("teaspoon", "teaspoons"),
+    "doz": ("dozen", "dozen"),
     "KB": ("kilobyte", "kilobytes"),
     "kB": ("kilobyte", "kilobytes"),
     "MB": ("megabyte", "megabytes"),
@@ -89,7 +90,7 @@ _UNITS = {
 }
 _UNIT_NAMES = "|".join(re.escape(name) for name in sorted(_UNITS, key=len, reverse=True))
 _ABBREVIATED = word_set(
-    "km cm mm mi ft yd yds kg lb lbs oz ml gal tbsp tsp hrs hr mins min secs sec wks wk yrs yr"
+    "km cm mm mi ft yd yds kg lb lbs oz ml gal tbsp tsp doz mos hrs hr mins min secs sec wks wk yrs yr"
 )
 
 
