@@ -86,8 +86,8 @@ class Recogniser:
         `policy`: makes each utterance's commit policy. `clock`: seconds, to pace `Utterance.due`.
 
         Raises:
-            FileNotFoundError: there is no model in `path`.
-            ValueError: the model cannot do this language or this compute type.
+            FileNotFoundError: there is no model in `path`, or a part of it is missing.
+            ValueError: a file is cut short or damaged, or the model cannot do this language or compute type.
         """
         self._whisper = Whisper(
             path, threads=threads, workers=workers, compute_type=compute_type, language=language

@@ -16,9 +16,9 @@ from typing import Any
 import ctranslate2
 import numpy as np
 from faster_whisper.tokenizer import Tokenizer
-from tokenizers import Tokenizer as HfTokenizer
 
 from asr.features import Features, LogMel, normalise
+from asr.model_folder import check_folder, damaged, read_tokenizer
 
 FRAMES_PER_SECOND = 100
 MAX_SECONDS = 30.0  # what the encoder has positions for
@@ -51,16 +51,17 @@ class Whisper:
     """One model, shared by all calls. Thread-safe: `workers` passes run at a time, the others wait."""
 
     def __init__(self, path: Path, *, threads: int, workers: int, compute_type: str, language: str) -> None:
-        for name in ("model.bin", "tokenizer.json"):
-            if not (path / name).is_file():
-                raise FileNotFoundError(f"{path} is no CTranslate2 Whisper model: it holds no {name}")
-        self._model = ctranslate2.models.Whisper(
-            str(path), compute_type=compute_type, intra_threads=threads, inter_threads=workers
-        )
+        check_folder(path)
+        self._vocabulary = read_tokenizer(path / "tokenizer.json")
+        try:
+            self._model = ctranslate2.models.Whisper(
+                str(path), compute_type=compute_type, intra_threads=threads, inter_threads=workers
+            )
+        except RuntimeError as error:
+            raise damaged(path / "model.bin", str(error)) from error
         multilingual = self._model.is_multilingual
         if not multilingual and language != "en":
             raise ValueError(f"the model in {path} hears English only, not {language!r}")
-        self._vocabulary = HfTokenizer.from_file(str(path / "tokenizer.json"))
         self._space = self._vocabulary.token_to_id("Ġ")
         self._tokenizer = Tokenizer(self._vocabulary, multilingual, task="transcribe", language=language)
         self._spaced = language not in _UNSPACED

@@ -18,4 +18,4 @@ def session(model: bytes, threads: int) -> onnxruntime.InferenceSession:
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its classes have no other base
-        raise ValueError(f"the voice's model is cut short or damaged ({error}): fetch it again") from error
+        raise ValueError(f"the voice's model is cut short or damaged ({error})") from error

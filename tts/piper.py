@@ -47,14 +47,16 @@ class PiperVoice(SegmentedVoice):
             ids = config["phoneme_id_map"]
         except KeyError as error:
             raise PiperError(f"{model}.json is no Piper voice's configuration: it lacks {error}") from error
+        except (TypeError, ValueError) as error:
+            raise PiperError(f"{model}.json is no Piper voice's configuration: {error}") from error
         phonemes = PiperPhonemes(language, ids)
-        network = PiperNetwork(
-            model.read_bytes(),
-            sample_rate=sample_rate,
-            scales=scales,
-            speaker=_speaker(config, speaker, model),
-            threads=threads,
-        )
+        number = _speaker(config, speaker, model)
+        try:
+            network = PiperNetwork(
+                model.read_bytes(), sample_rate=sample_rate, scales=scales, speaker=number, threads=threads
+            )
+        except ValueError as error:
+            raise PiperError(f"{model} cannot be used: {error}. Fetch the voice again.") from error
         super().__init__(
             f"piper:{model.stem}" if speaker is None else f"piper:{model.stem}:{speaker}",
             sample_rate,
