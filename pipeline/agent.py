@@ -33,7 +33,10 @@ class VoiceChoice(_Part):
 
 
 class SamplingChoice(_Part):
-    """How replies are sampled. Temperature 0 is greedy. The seed makes sampled replies repeatable."""
+    """How replies are sampled. Temperature 0 is greedy. The seed makes sampled replies repeatable.
+
+    A reasoning model's thoughts count towards `max_tokens`, but `stop` strings in them end nothing.
+    """
 
     temperature: float = Field(default=0.0, ge=0.0, le=2.0)
     top_k: int = Field(default=0, ge=0)

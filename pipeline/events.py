@@ -112,7 +112,7 @@ class ReplyMark:
 @dataclass(frozen=True, slots=True)
 class ReplyDone:
     """Everything of the reply was sent, or it was ended. `status`: completed, interrupted, cut (length),
-    failed."""
+    failed (a stage failed, or nothing of it had sound)."""
 
     turn: int
     revision: int

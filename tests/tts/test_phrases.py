@@ -101,3 +101,8 @@ def test_a_cancelled_phrase_is_not_kept(hibari: HibariVoice) -> None:
     np.testing.assert_array_equal(
         audio_of(voice, "This one is cut off early."), audio_of(hibari, "This one is cut off early.")
     )
+
+
+def test_phrases_without_sound_are_told(hibari: HibariVoice) -> None:
+    voice = PreparedVoice(hibari, ["One moment.", "...", "你好。"])
+    assert voice.without_sound == ("...", "你好。")
