@@ -15,8 +15,8 @@ from asr.end_of_turn import SmartTurn
 from asr.recogniser import Recogniser
 from asr.vad import SileroVad
 from llm.language_model import LanguageModel
-from pipeline import catalogue
 from pipeline.config import load
+from pipeline.models import catalogue
 from pipeline.service import CannotStart, Service
 from tests.machine import program
 from tts.load import load_voice
