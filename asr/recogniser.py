@@ -1,7 +1,7 @@
 """Streaming recognition on a Whisper model: text that grows while the caller speaks and is never taken back.
 
 Each pass encodes the window of audio that is not settled yet (with silence after it), decodes it once,
-greedily, after the words already committed, and aligns the text with the audio. A commit policy says which
+greedily, after the words already settled, and aligns the text with the audio. A stability policy says which
 words are settled; they become forced text for the passes to come, and once the window is long they leave it
 with their audio, so that a pass costs the same in the second minute as in the first. Where the
 text of the pass before still holds, nothing is decoded.
@@ -19,10 +19,10 @@ from statistics import mean
 
 import numpy as np
 
-from asr import draft, guards
+from asr import hallucinations, reuse
 from asr.audio import SAMPLE_RATE, Audio, as_audio
-from asr.commit import AlignmentGuard, CommitPolicy, Word
 from asr.hotwords import ADVANTAGE, Hotwords
+from asr.stability import AlignmentPolicy, StabilityPolicy, Word
 from asr.vad import SileroVad
 from asr.whisper import FRAMES_PER_SECOND, Encoded, Token, Whisper
 from asr.window import Window
@@ -76,14 +76,14 @@ class Recogniser:
         compute_type: str = "int8",
         language: str = "en",
         vad: SileroVad | None = None,
-        policy: Callable[[], CommitPolicy] = AlignmentGuard,
+        policy: Callable[[], StabilityPolicy] = AlignmentPolicy,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Loads the model in the folder `path`: any Whisper that CTranslate2 has converted.
 
         `threads`: of one pass; `threads` times `workers` (passes at a time) should not exceed the cores.
         `compute_type`: as in CTranslate2. `language`: a Whisper language code. `vad`: to share a loaded one.
-        `policy`: makes each utterance's commit policy. `clock`: seconds, to pace `Utterance.due`.
+        `policy`: makes each utterance's stability policy. `clock`: seconds, to pace `Utterance.due`.
 
         Raises:
             FileNotFoundError: there is no model in `path`.
@@ -134,7 +134,7 @@ class Utterance:
         self,
         whisper: Whisper,
         window: Window,
-        policy: CommitPolicy,
+        policy: StabilityPolicy,
         hotwords: Hotwords,
         clock: Callable[[], float],
     ) -> None:
@@ -171,7 +171,7 @@ class Utterance:
         with self._passing:
             started = self._clock()
             if self._hear_pending(cancelled):
-                self._commit()
+                self._settle_stable()
                 self._last_cost = self._clock() - started
             return Partial(tuple(self._committed), "".join(heard.word.text for heard in self._tentative))
 
@@ -203,7 +203,7 @@ class Utterance:
         for start in range(0, len(audio), piece):
             self._append(audio[start : start + piece])
             if start + piece < len(audio) and self._listen(cancelled):
-                self._commit()
+                self._settle_stable()
         return self._listen(cancelled)
 
     def _append(self, audio: Audio) -> None:
@@ -231,10 +231,10 @@ class Utterance:
             return self._whisper.align(encoded, [*forced, *ids], frames)[len(forced) :]
 
         tokens = self._confirmed(align) or align(self._decoded(encoded, forced))
-        self._tentative = self._prefer_hotwords(self._words(tokens[: guards.placed(tokens)]), align)
+        self._tentative = self._prefer_hotwords(self._words(tokens[: hallucinations.placed(tokens)]), align)
         self._heard_to = max(window.voice_end, window.end)
         self._voice_heard_to = window.voice_end
-        if not self._settled and self._made_up(voice_end):
+        if not self._settled and self._is_hallucination(voice_end):
             self._tentative = []
         return True
 
@@ -243,23 +243,25 @@ class Utterance:
         tokens = [token for heard in self._tentative for token in heard.tokens]
         ids = [token.id for token in tokens]
         marks = len(self._whisper.closing(ids))
-        if not draft.hopeful(tokens, marks, self._window.voice_end - self._voice_heard_to):
+        if not reuse.worth_checking(tokens, marks, self._window.voice_end - self._voice_heard_to):
             return []
         tokens = align(ids)
-        return tokens if draft.holds(tokens, marks, self._window.voice_end - self._window.start) else []
+        return tokens if reuse.still_holds(tokens, marks, self._window.voice_end - self._window.start) else []
 
     def _decoded(self, encoded: Encoded, forced: Sequence[int]) -> list[int]:
         window = self._window
         voice_end = window.voice_end - window.start
         settled_to = self._settled[-1].word.end - window.start if self._settled else 0.0
-        limit = guards.token_limit(voice_end - settled_to)
-        return guards.spoken(self._whisper.decode(encoded, forced, limit), voice_end)
+        limit = hallucinations.token_limit(voice_end - settled_to)
+        return hallucinations.spoken(self._whisper.decode(encoded, forced, limit), voice_end)
 
-    def _made_up(self, voice_end: float) -> bool:
+    def _is_hallucination(self, voice_end: float) -> bool:
         words = [heard.word for heard in self._tentative]
         probability = mean(word.probability for word in words) if words else 0.0
         voice_seconds = voice_end + self._window.start - (self._window.voice_start or 0.0)
-        return guards.made_up("".join(word.text for word in words), probability, voice_seconds)
+        return hallucinations.is_hallucination(
+            "".join(word.text for word in words), probability, voice_seconds
+        )
 
     def _prefer_hotwords(
         self, words: list[_Heard], align: Callable[[Sequence[int]], list[Token]]
@@ -288,7 +290,7 @@ class Utterance:
             words.append(_Heard(word, tuple(span)))
         return words
 
-    def _commit(self) -> None:
+    def _settle_stable(self) -> None:
         count = self._policy.stable([heard.word for heard in self._tentative], self._heard_to)
         self._settle(count)
         length = self._window.end - self._window.start

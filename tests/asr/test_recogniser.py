@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from asr.audio import Audio
-from asr.commit import LocalAgreement
 from asr.recogniser import Recogniser, Transcript, Utterance, Word
+from asr.stability import LocalAgreement
 from tests.asr.conftest import RATE, Recording, silence
 from tests.models import path
 

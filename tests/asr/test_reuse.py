@@ -1,4 +1,4 @@
-"""A pass's text is the next one's draft: kept without decoding where the audio bears it out, only there."""
+"""A pass's text is kept by the next one without decoding where the audio confirms it, and only there."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from asr import draft
-from asr.commit import AlignmentGuard
+from asr import reuse
 from asr.hotwords import Hotwords
 from asr.recogniser import Recogniser, Utterance
-from asr.whisper import Segment, Token
+from asr.stability import AlignmentPolicy
+from asr.whisper import DecodedSegment, Token
 from tests.asr.conftest import RATE, Recording, silence
 
 MARK = 9
@@ -37,7 +37,7 @@ def aligned(probabilities: Sequence[float], end: float, ids: Sequence[int] = ())
 
 
 @pytest.mark.parametrize(
-    ("probabilities", "marks", "growth", "hopeful"),
+    ("probabilities", "marks", "growth", "worth_it"),
     [
         ([0.9, 0.9, 0.9], 1, 0.3, True),
         ([0.9, 0.4, 0.6], 1, 0.3, True),
@@ -49,27 +49,27 @@ def aligned(probabilities: Sequence[float], end: float, ids: Sequence[int] = ())
     ],
 )
 def test_only_likely_text_with_a_mark_and_little_new_voice_is_worth_a_try(
-    probabilities: list[float], marks: int, growth: float, hopeful: bool
+    probabilities: list[float], marks: int, growth: float, worth_it: bool
 ) -> None:
-    assert draft.hopeful(aligned(probabilities, 2.0), marks, growth) is hopeful
+    assert reuse.worth_checking(aligned(probabilities, 2.0), marks, growth) is worth_it
 
 
-def test_a_draft_holds_where_every_token_is_the_likeliest_and_reaches_the_end_of_the_voice() -> None:
+def test_a_text_holds_where_every_token_is_the_likeliest_and_reaches_the_end_of_the_voice() -> None:
     tokens = aligned([0.9, 0.6, 0.8], 2.0)
-    assert draft.holds(tokens, 1, 2.02)
-    assert not draft.holds(aligned([0.9, 0.45, 0.8], 2.0), 1, 2.02)
-    assert not draft.holds(aligned([0.9, 0.9, 0.65], 2.0), 1, 2.02)
+    assert reuse.still_holds(tokens, 1, 2.02)
+    assert not reuse.still_holds(aligned([0.9, 0.45, 0.8], 2.0), 1, 2.02)
+    assert not reuse.still_holds(aligned([0.9, 0.9, 0.65], 2.0), 1, 2.02)
 
 
-def test_a_word_after_the_draft_shows_as_voice_without_text_or_as_a_long_mark() -> None:
+def test_a_word_after_the_text_shows_as_voice_without_text_or_as_a_long_mark() -> None:
     tokens = aligned([0.9, 0.9, 0.9], 2.0)
-    assert not draft.holds(tokens, 1, 2.3)
-    assert not draft.holds([*tokens[:-1], replace(tokens[-1], end=2.3)], 1, 2.32)
+    assert not reuse.still_holds(tokens, 1, 2.3)
+    assert not reuse.still_holds([*tokens[:-1], replace(tokens[-1], end=2.3)], 1, 2.32)
 
 
-def test_a_draft_without_a_place_in_the_audio_does_not_hold() -> None:
+def test_a_text_without_a_place_in_the_audio_does_not_hold() -> None:
     looped = [Token(1, 1.9, 1.9, 0.99)] * 5
-    assert not draft.holds([*looped, Token(MARK, 1.9, 2.0, 0.9)], 1, 2.0)
+    assert not reuse.still_holds([*looped, Token(MARK, 1.9, 2.0, 0.9)], 1, 2.0)
 
 
 @dataclass
@@ -82,9 +82,9 @@ class ScriptedWhisper:
 
     def encode(self, log_power: Any) -> None: ...
 
-    def decode(self, encoded: None, forced: Sequence[int], limit: int) -> list[Segment]:
+    def decode(self, encoded: None, forced: Sequence[int], limit: int) -> list[DecodedSegment]:
         self.decoded += 1
-        return [Segment(0.0, None, self.texts[self.decoded - 1])]
+        return [DecodedSegment(0.0, None, self.texts[self.decoded - 1])]
 
     def align(self, encoded: None, ids: Sequence[int], frames: int) -> list[Token]:
         planned = self.probabilities.get(tuple(ids))
@@ -103,7 +103,7 @@ def utterance(whisper: ScriptedWhisper, *, hotwords: Hotwords | None = None) -> 
     window = SimpleNamespace(
         start=0.0, end=2.0, voice_start=0.2, voice_end=2.0, features=lambda padding: None
     )
-    policy = AlignmentGuard(seconds=100.0)  # nothing is settled
+    policy = AlignmentPolicy(seconds=100.0)  # nothing is settled
     known = hotwords or Hotwords([], lambda text: [])
     return Utterance(whisper, window, policy, known, lambda: 0.0), window  # type: ignore[arg-type]
 
@@ -113,7 +113,7 @@ def goes_on(window: Any, seconds: float) -> None:
     window.end = window.voice_end
 
 
-def test_a_confirmed_draft_is_not_decoded_again_and_has_its_new_place() -> None:
+def test_a_confirmed_text_is_not_decoded_again_and_has_its_new_place() -> None:
     whisper = ScriptedWhisper([(1, 2, MARK)])
     heard, window = utterance(whisper)
     assert heard.step(never).tentative == " ask alvares."
@@ -168,7 +168,7 @@ def test_a_hotword_that_the_model_would_not_write_is_put_in_its_place_anew() -> 
     assert whisper.decoded == 2
 
 
-def test_cancelled_nothing_is_decoded_and_the_draft_stays() -> None:
+def test_cancelled_nothing_is_decoded_and_the_text_stays() -> None:
     whisper = ScriptedWhisper([(1, 2, MARK)])
     heard, window = utterance(whisper)
     heard.step(never)
@@ -178,7 +178,7 @@ def test_cancelled_nothing_is_decoded_and_the_draft_stays() -> None:
     assert whisper.decoded == 1
 
 
-def test_drafts_change_no_word_of_real_speech(
+def test_reuse_changes_no_word_of_real_speech(
     recogniser: Recogniser, sentences: list[Recording], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decode = Mock(side_effect=recogniser._whisper.decode)
@@ -194,7 +194,7 @@ def test_drafts_change_no_word_of_real_speech(
             found.append(utterance.finish(never).text)
         return found
 
-    drafted, count = texts(), decode.call_count
-    monkeypatch.setattr(draft, "hopeful", lambda *a: False)
-    assert drafted == texts()
+    reused, count = texts(), decode.call_count
+    monkeypatch.setattr(reuse, "worth_checking", lambda *a: False)
+    assert reused == texts()
     assert count < decode.call_count - count

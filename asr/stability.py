@@ -17,16 +17,16 @@ class Word:
     probability: float
 
 
-class CommitPolicy(Protocol):
-    """One utterance's decisions."""
+class StabilityPolicy(Protocol):
+    """Decides for one utterance which words will stay."""
 
     def stable(self, words: Sequence[Word], audio_end: float) -> int:
-        """How many leading uncommitted words to commit, given the end of the audio they were heard in."""
+        """How many leading unsettled words to settle, given the end of the audio they were heard in."""
         ...
 
 
-class AlignmentGuard:
-    """Commits words that ended some time before the end of the audio, from one hypothesis.
+class AlignmentPolicy:
+    """Settles words that ended some time before the end of the audio, from one hypothesis.
 
     The idea of AlignAtt (Papi et al., 2305.11408): a word that rests on audio well before the end would not
     be heard otherwise with more audio. The alignment comes after the pass and not within the decoder. A word
@@ -49,7 +49,7 @@ class AlignmentGuard:
 
 
 class LocalAgreement:
-    """Commits what two hypotheses in a row agree on (Liu et al., 2005.11185; Macháček et al., 2307.14743)."""
+    """Settles what two hypotheses in a row agree on (Liu et al., 2005.11185; Macháček et al., 2307.14743)."""
 
     def __init__(self) -> None:
         self._previous: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asr.commit import AlignmentGuard, LocalAgreement, Word
+from asr.stability import AlignmentPolicy, LocalAgreement, Word
 
 
 def words(text: str, probability: float = 0.9) -> list[Word]:
@@ -14,26 +14,26 @@ def words(text: str, probability: float = 0.9) -> list[Word]:
 
 @pytest.mark.parametrize(("audio_end", "count"), [(1.2, 0), (1.9, 2), (2.4, 3), (2.9, 4), (9.0, 4)])
 def test_words_settle_once_they_are_away_from_the_audios_end(audio_end: float, count: int) -> None:
-    assert AlignmentGuard(seconds=0.8).stable(words("i would like a table"), audio_end) == count
+    assert AlignmentPolicy(seconds=0.8).stable(words("i would like a table"), audio_end) == count
 
 
 def test_a_doubtful_word_waits_for_more_context_and_holds_those_after_it() -> None:
     hypothesis = words("my name is")
     hypothesis[1] = words("x margaret", probability=0.3)[1]
-    guard = AlignmentGuard(seconds=0.5, doubtful=0.5, doubtful_seconds=3.0)
-    assert guard.stable([*hypothesis, *words("and")], 3.0) == 1
-    assert guard.stable([*hypothesis, *words("and")], 4.5) == 3
+    policy = AlignmentPolicy(seconds=0.5, doubtful=0.5, doubtful_seconds=3.0)
+    assert policy.stable([*hypothesis, *words("and")], 3.0) == 1
+    assert policy.stable([*hypothesis, *words("and")], 4.5) == 3
 
 
 def test_the_last_word_never_settles() -> None:
-    assert AlignmentGuard().stable(words("tuesday"), 60.0) == 0
-    assert AlignmentGuard().stable([], 60.0) == 0
+    assert AlignmentPolicy().stable(words("tuesday"), 60.0) == 0
+    assert AlignmentPolicy().stable([], 60.0) == 0
 
 
 def test_a_number_settles_only_as_a_whole() -> None:
-    guard = AlignmentGuard()
-    assert guard.stable(words("dial 555 217"), 60.0) == 1
-    assert guard.stable(words("dial 555 217 please"), 60.0) == 3
+    policy = AlignmentPolicy()
+    assert policy.stable(words("dial 555 217"), 60.0) == 1
+    assert policy.stable(words("dial 555 217 please"), 60.0) == 3
 
 
 def test_two_hypotheses_settle_what_they_agree_on() -> None:

@@ -1,6 +1,6 @@
-"""Against what Whisper makes up: speech after the end of the speech, repetitions, stock phrases for noise.
+"""Finds Whisper's hallucinations: text after the end of the speech, repetitions, stock phrases for noise.
 
-Confidence is no guard against a repetition (it is decoded with high confidence), so most of these ask the
+Confidence does not show a repetition (it is decoded with high confidence), so most of these ask the
 audio: does the voice last long enough for the text, and does each word have a place in it?
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from asr.whisper import Segment, Token
+from asr.whisper import DecodedSegment, Token
 
 MIN_VOICE_SECONDS = 0.1
 TOKENS_PER_SECOND = 8.0  # fast speech has 6
@@ -41,7 +41,7 @@ def token_limit(seconds: float) -> int:
     return SPARE_TOKENS + int(TOKENS_PER_SECOND * max(0.0, seconds))
 
 
-def spoken(segments: Sequence[Segment], voice_end: float) -> list[int]:
+def spoken(segments: Sequence[DecodedSegment], voice_end: float) -> list[int]:
     """The text of the segments that begin while there is still voice; the first goes on from earlier text."""
     ids: list[int] = []
     for index, segment in enumerate(segments):
@@ -61,8 +61,8 @@ def placed(tokens: Sequence[Token]) -> int:
     return len(tokens)
 
 
-def made_up(text: str, probability: float, voice_seconds: float) -> bool:
-    """Is the whole hypothesis one that noise gives? `probability`: the mean of its words'."""
+def is_hallucination(text: str, probability: float, voice_seconds: float) -> bool:
+    """Whether the hypothesis is what Whisper writes for noise. `probability`: the mean of its words'."""
     plain = "".join(c for c in text.lower() if c.isalnum() or c == " ").strip()
     if not plain or voice_seconds < MIN_VOICE_SECONDS or probability < _HOPELESS:
         return True
