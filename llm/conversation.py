@@ -7,13 +7,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from llm.cache import CallCache
+from llm.draft_gate import DraftGate
 from llm.drafters.base import Drafter, ReplyState
-from llm.engine import Generation, Round
-from llm.gate import Gate
+from llm.engine import Generation, Pass
 from llm.noise import SeededNoise
 from llm.processors import Processors
 from llm.prompt import Message
-from llm.reply import Finished, Reply, ReplyEvent
+from llm.reply_stream import Finished, ReplyEvent, ReplyStream
 from llm.sampling import Sampling
 from llm.sentences import SentencePolicy, SentenceStream
 from llm.stats import ReplyStats
@@ -34,7 +34,7 @@ class Conversation:
         self._sentences = sentences
         self._cache = cache
         self._drafters = drafters
-        self._gate = Gate(drafters, model.pass_costs, model.target.vocabulary)
+        self._gate = DraftGate(drafters, model.pass_costs, model.target.vocabulary)
         self._replying: Generator[ReplyEvent, Any, Any] | None = None
         self._dropped = 0
 
@@ -60,12 +60,12 @@ class Conversation:
         *,
         draft: Sequence[int] = (),
         cancelled: Callable[[], bool],
-        rounds: list[Round] | None = None,
+        passes: list[Pass] | None = None,
     ) -> Iterator[ReplyEvent]:
         """Answer: deltas and sentences as they come, one `Finished` at the end.
 
         `draft`: the ids of an earlier revision's reply, checked in the pass that reads the end of the prompt.
-        `rounds` is filled with every pass as it went. Closing the iterator early, or asking for another
+        `passes` is filled with every pass as it went. Closing the iterator early, or asking for another
         reply, is a cancellation without the last event. Raises `PromptError`; the iterator raises
         `NonFiniteLogits` where the model's arithmetic is broken.
         """
@@ -88,11 +88,11 @@ class Conversation:
             stats,
             room=min(sampling.max_tokens, self._model.target.context - len(prompt.ids)),
             cancelled=cancelled,
-            margin=self._model.margin,
-            rounds=[] if rounds is None else rounds,
+            tie_guard=self._model.tie_guard,
+            passes=[] if passes is None else passes,
         )
         sentences = SentenceStream(self._sentences)
-        reply = Reply(generation, self._model.tokenizer, sentences, self._model.clock, self._remember)
+        reply = ReplyStream(generation, self._model.tokenizer, sentences, self._model.clock, self._remember)
         self._replying = reply.events()
         return self._replying
 

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from llm.engine import Round
+from llm.engine import Pass
 from llm.language_model import LanguageModel
 from llm.prompt import Message
-from llm.reply import Finished
+from llm.reply_stream import Finished
 from llm.sampling import Sampling
 
 
@@ -111,13 +111,13 @@ def _coloured(this: ExplainedPass) -> Text:
     return text
 
 
-def explained(model: LanguageModel, rounds: Sequence[Round], finished: Finished) -> Explanation:
-    """Put the rounds of a finished reply into words."""
+def explained(model: LanguageModel, passes: Sequence[Pass], finished: Finished) -> Explanation:
+    """Put the passes of a finished reply into words."""
 
     def spelled(token: int) -> str:
         return model.tokenizer.decode((token,))
 
-    passes = tuple(
+    told = tuple(
         ExplainedPass(
             this.draft.source,
             tuple(spelled(i) for i in this.draft.ids),
@@ -125,9 +125,9 @@ def explained(model: LanguageModel, rounds: Sequence[Round], finished: Finished)
             spelled(this.committed[-1]) if len(this.committed) > this.accepted else None,
             this.ended,
         )
-        for this in rounds
+        for this in passes
     )
-    return Explanation(finished.text, finished.reason, passes, finished.stats.as_dict())
+    return Explanation(finished.text, finished.reason, told, finished.stats.as_dict())
 
 
 def explain(
@@ -139,11 +139,11 @@ def explain(
     """
     conversation = model.open()
     conversation.learn(taught)
-    rounds: list[Round] = []
+    passes: list[Pass] = []
     try:
-        for event in conversation.reply(messages, sampling, cancelled=lambda: False, rounds=rounds):
+        for event in conversation.reply(messages, sampling, cancelled=lambda: False, passes=passes):
             if isinstance(event, Finished):
-                return explained(model, rounds, event)
+                return explained(model, passes, event)
     finally:
         conversation.close()
     raise AssertionError("a reply always finishes")

@@ -16,9 +16,9 @@ from typing import Any
 
 import httpx
 
-from llm.engine import Reason, Round
+from llm.engine import Pass, Reason
 from llm.prompt import Message
-from llm.reply import Delta, Finished, ReplyEvent, Sentence
+from llm.reply_stream import Delta, Finished, ReplyEvent, Sentence
 from llm.sampling import Sampling
 from llm.sentences import WHOLE_SENTENCES, SentencePolicy, SentenceStream
 from llm.stats import ReplyStats
@@ -96,7 +96,7 @@ class RemoteConversation:
         *,
         draft: Sequence[int] = (),
         cancelled: Callable[[], bool],
-        rounds: list[Round] | None = None,
+        passes: list[Pass] | None = None,
     ) -> Iterator[ReplyEvent]:
         """As the embedded conversation's; ids are unknown here and empty. Raises `RemoteError`."""
         model = self._model

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 
-from llm.cache import CallCache, Turnstile
+from llm.cache import CallCache
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
-from llm.drafters.drawing import Clock, DrawnDraft, quickest
 from llm.drafters.heads import HeadsError
+from llm.drafters.sampled_draft import Clock, SampledDraft, quickest
+from llm.fair_lock import FairLock
 from llm.targets.base import PeekingTarget, Target
 
 GIVES_UP_BELOW = 0.4
@@ -32,7 +33,7 @@ class EarlyExitDrafting:
         if not 1 <= layers < target.layers:
             raise HeadsError(f"{target.name} can exit after 1 to {target.layers - 1} layers, not {layers}")
         self.layers = layers
-        cache = CallCache(target.open(), Turnstile())
+        cache = CallCache(target.open(), FairLock())
         try:
             cache.score([0], 0)
             self.seconds_per_token = quickest(lambda: cache.peek([0], 0, layers), clock)
@@ -58,7 +59,7 @@ class EarlyExit(FreeDrafter):
         unread = state.ids[len(self._cache) :]
         if len(unread) > MOST_UNREAD:
             return NOTHING
-        drawn = DrawnDraft(state, budget, GIVES_UP_BELOW)
+        drawn = SampledDraft(state, budget, GIVES_UP_BELOW)
         ahead = 0
         while not drawn.over:
             row = self._cache.peek(unread, ahead, self._layers)[0]

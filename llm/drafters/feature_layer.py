@@ -38,7 +38,7 @@ class Design:
 EAGLE = Design()
 
 
-class Memory:
+class LayerCache:
     """The keys and values [key-value heads, n, head_size] of the pairs that a layer has seen in a call."""
 
     def __init__(self) -> None:
@@ -91,15 +91,15 @@ class FeatureLayer(nn.Module):
         self._frequencies = torch.tensor(config.inverse_frequencies, dtype=torch.float64)
 
     def forward(
-        self, states: torch.Tensor, embeddings: torch.Tensor, position: int, memory: Memory
+        self, states: torch.Tensor, embeddings: torch.Tensor, position: int, cache: LayerCache
     ) -> torch.Tensor:
         """Hidden states [n, hidden] of the positions from `position` on and the embeddings [n, hidden] of the
-        tokens after them, following what is in `memory`: the states [n, hidden] one position on.
+        tokens after them, following what is in `cache`: the states [n, hidden] one position on.
         """
         embedded, seen = self.embedding_norm(embeddings), self.hidden_norm(states)
         parts = [seen, embedded] if self.design.hidden_first else [embedded, seen]
         x = self.fuse(torch.cat(parts, dim=-1))
-        x = x + self._attend(self.attention_norm(x), position, memory)
+        x = x + self._attend(self.attention_norm(x), position, cache)
         y = self.feed_forward_norm(x)
         x = x + self.down(silu(self.gate(y)) * self.up(y))
         last: torch.Tensor = self.final_norm(x)
@@ -116,7 +116,7 @@ class FeatureLayer(nn.Module):
                     values = source.dequantise() if isinstance(source, Weight) else source
                     place.copy_(torch.from_numpy(values.copy()))
 
-    def _attend(self, x: torch.Tensor, position: int, memory: Memory) -> torch.Tensor:
+    def _attend(self, x: torch.Tensor, position: int, cache: LayerCache) -> torch.Tensor:
         n, size = len(x), self.config.head_size
         places = torch.arange(position, position + n, dtype=torch.float64)
         angles = places[:, None] * self._frequencies
@@ -124,7 +124,7 @@ class FeatureLayer(nn.Module):
         query = rotate(self.query_norm(self.query(x).view(n, -1, size)), cosines, sines)
         key = rotate(self.key_norm(self.key(x).view(n, -1, size)), cosines, sines)
         value = self.value(x).view(n, -1, size)
-        keys, values = memory.add(key.transpose(0, 1), value.transpose(0, 1))
+        keys, values = cache.add(key.transpose(0, 1), value.transpose(0, 1))
         visible = torch.ones(n, keys.shape[1], dtype=torch.bool).tril(keys.shape[1] - n)
         attended = scaled_dot_product_attention(
             query.transpose(0, 1)[None], keys[None], values[None], visible, enable_gqa=True

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from llm.cache import CallCache, Turnstile, common_prefix
+from llm.cache import CallCache, common_prefix
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
-from llm.drafters.drawing import Clock, DrawnDraft, quickest
-from llm.drafters.feature_layer import FeatureLayer, Memory
+from llm.drafters.feature_layer import FeatureLayer, LayerCache
 from llm.drafters.heads import check_hidden_size
+from llm.drafters.sampled_draft import Clock, SampledDraft, quickest
+from llm.fair_lock import FairLock
 from llm.targets.base import Hidden, Target
 
 GIVES_UP_BELOW = 0.3
@@ -35,12 +36,14 @@ class FeatureDrafting:
         self.name = name
         self.layer = layer.eval()
         self._target = check_hidden_size(target, layer.config.hidden)
-        cache = CallCache(target.open(), Turnstile())
-        memory = Memory()
+        cache = CallCache(target.open(), FairLock())
+        layer_cache = LayerCache()
         try:
             state = np.zeros((1, layer.config.hidden), np.float32)
-            self.step(state, [0], 0, memory)
-            self.seconds_per_token = quickest(lambda: cache.project(self.step(state, [0], 1, memory)), clock)
+            self.step(state, [0], 0, layer_cache)
+            self.seconds_per_token = quickest(
+                lambda: cache.project(self.step(state, [0], 1, layer_cache)), clock
+            )
         finally:
             cache.close()
 
@@ -49,10 +52,10 @@ class FeatureDrafting:
         return FeatureDrafter(self, cache)
 
     @torch.inference_mode()
-    def step(self, states: Hidden, ids: Sequence[int], position: int, memory: Memory) -> Hidden:
+    def step(self, states: Hidden, ids: Sequence[int], position: int, layer_cache: LayerCache) -> Hidden:
         """`FeatureLayer.forward` over hidden states [n, hidden] and the ids after them."""
         embeddings = torch.from_numpy(self._target.embed(ids))
-        following: Hidden = self.layer(torch.from_numpy(states), embeddings, position, memory).numpy()
+        following: Hidden = self.layer(torch.from_numpy(states), embeddings, position, layer_cache).numpy()
         return following
 
 
@@ -68,23 +71,23 @@ class FeatureDrafter(FreeDrafter):
         self.seconds_per_token = drafting.seconds_per_token
         self._drafting = drafting
         self._cache = cache
-        self._memory = Memory()
-        self._start = 0  # position of the first pair in memory
-        self._seen: list[int] = []  # ids whose pairs are in memory
+        self._layer_cache = LayerCache()
+        self._start = 0  # position of the first pair in the layer's cache
+        self._seen: list[int] = []  # ids whose pairs are in it
         cache.keep_hidden(READS_BACK)
 
     def propose(self, state: ReplyState, budget: int) -> Draft:
         states = self._follow(state.ids)
         if states is None:
             return NOTHING  # before the first pass of a reply there is nothing to go on from
-        drawn = DrawnDraft(state, budget, GIVES_UP_BELOW)
-        read = len(self._memory)
+        drawn = SampledDraft(state, budget, GIVES_UP_BELOW)
+        read = len(self._layer_cache)
         while not drawn.over:
             token = drawn.add(self._cache.project(states)[0])
             if not drawn.over:
                 position = len(state.ids) - 2 + len(drawn.ids)
-                states = self._drafting.step(states, [token], position, self._memory)
-        self._memory.cut(0, read)
+                states = self._drafting.step(states, [token], position, self._layer_cache)
+        self._layer_cache.cut(0, read)
         return drawn.draft(self.name)
 
     def _follow(self, ids: Sequence[int]) -> Hidden | None:
@@ -95,11 +98,11 @@ class FeatureDrafter(FreeDrafter):
         if start + len(states) != len(ids) - 1 or not len(states):
             return None
         if start != known or start < self._start:
-            self._memory, self._start = Memory(), start
-        self._memory.cut(0, start - self._start)
-        following = self._drafting.step(states, ids[start + 1 :], start, self._memory)
-        if (excess := len(self._memory) - REMEMBERS) > 0:
-            self._memory.cut(excess, len(self._memory))
+            self._layer_cache, self._start = LayerCache(), start
+        self._layer_cache.cut(0, start - self._start)
+        following = self._drafting.step(states, ids[start + 1 :], start, self._layer_cache)
+        if (excess := len(self._layer_cache) - REMEMBERS) > 0:
+            self._layer_cache.cut(excess, len(self._layer_cache))
             self._start += excess
         self._seen = list(ids)
         return following[-1:]

@@ -20,10 +20,11 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn.functional import silu
 
-from llm.cache import CallCache, Turnstile
+from llm.cache import CallCache
+from llm.draft_gate import LONGEST_DRAFT
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
-from llm.drafters.drawing import Clock, DrawnDraft, quickest
-from llm.gate import LONGEST_DRAFT
+from llm.drafters.sampled_draft import Clock, SampledDraft, quickest
+from llm.fair_lock import FairLock
 from llm.targets.base import HiddenTarget, Logits, Target
 
 GIVES_UP_BELOW = 0.3
@@ -116,7 +117,7 @@ class MedusaDrafting:
         check_hidden_size(target, heads.hidden)
         self.heads = heads
         self._vocabulary = target.vocabulary
-        cache = CallCache(target.open(), Turnstile())
+        cache = CallCache(target.open(), FairLock())
         try:
             state = np.zeros(heads.hidden, np.float32)
             seconds = quickest(lambda: self.rows(state, cache), clock)
@@ -155,7 +156,7 @@ class Medusa(FreeDrafter):
         start, states = self._cache.hidden_since(newest)
         if start != newest or len(states) == 0:
             return NOTHING  # before the first pass of a reply there is none
-        drawn = DrawnDraft(state, budget, GIVES_UP_BELOW)
+        drawn = SampledDraft(state, budget, GIVES_UP_BELOW)
         for row in self._drafting.rows(states[0], self._cache):
             if drawn.over:
                 break

@@ -99,12 +99,12 @@ class Target(Protocol):
         """Whether a row has the same bits in every block: alone, in a draft, in a prefill chunk.
 
         Where it does not, a near tie can fall either way, and verification has to guard it: a row whose
-        two best choices lie within `margin` of each other is decided by a pass of that row alone.
+        two best choices lie within `logit_tolerance` of each other is decided by a pass of that row alone.
         """
         ...
 
     @property
-    def margin(self) -> float:
+    def logit_tolerance(self) -> float:
         """How far two logits of a row can move against each other between blocks (0.0 if `exact_rows`)."""
         ...
 

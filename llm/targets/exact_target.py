@@ -22,7 +22,7 @@ from torch.nn.functional import pad, silu
 from llm.checkpoints import Checkpoint, LayerWeights, UnsupportedCheckpoint, Weight
 from llm.checkpoints.description import MATRICES, VECTORS
 from llm.targets.base import Hidden, Logits
-from llm.targets.border import KeepsHidden, blocks, check_extend, check_finite, check_truncate
+from llm.targets.cache_support import HiddenStateBuffer, blocks, check_extend, check_finite, check_truncate
 from llm.targets.rotary import angles, rotate
 
 BLOCK = 128
@@ -86,7 +86,7 @@ class ExactTarget:
     """See the module; on the CPU."""
 
     exact_rows = True
-    margin = 0.0
+    logit_tolerance = 0.0
 
     def __init__(self, checkpoint: Checkpoint, *, context: int, threads: int) -> None:
         """Sets torch's threads: results may depend on their number, so it is fixed while the target lives."""
@@ -119,7 +119,7 @@ class ExactTarget:
         return self.embedding.rows(np.asarray(ids, dtype=np.int64))
 
 
-class ExactCache(KeepsHidden):
+class ExactCache(HiddenStateBuffer):
     """One call's keys and values, float32, grown 256 positions at a time; see `llm.targets.base.Cache`."""
 
     def __init__(self, target: ExactTarget) -> None:

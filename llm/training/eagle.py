@@ -1,4 +1,4 @@
-"""Trains an EAGLE head (2401.15077): to give the next hidden state, and with it the next token's law."""
+"""Trains an EAGLE head (2401.15077) to give the next hidden state and, with it, the next token."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import torch
 from torch.nn.functional import cross_entropy, linear, smooth_l1_loss
 
 from llm.checkpoints import Checkpoint
-from llm.drafters.feature_layer import Design, FeatureLayer, Memory
+from llm.drafters.feature_layer import Design, FeatureLayer, LayerCache
 from llm.training.food import Lesson
 from llm.training.loop import bounded
 
 POSITIONS = 64
-"""Positions of a text whose laws one step compares: each costs two rows of the vocabulary."""
+"""Positions of a text whose distributions one step compares: each costs two rows of the vocabulary."""
 
-LAW_WEIGHT = 0.1
-"""How much the laws' cross-entropy counts beside the distance of the hidden states, as published."""
+DISTRIBUTION_WEIGHT = 0.1
+"""How much the distributions' cross-entropy counts beside the distance of the hidden states, as published."""
 
 NOISE = 0.1
 """Uniform noise on the hidden states read, in standard deviations: drafted ones will not be exact either."""
@@ -32,9 +32,11 @@ class EagleTrainee:
         guessed = self._following(states, lesson)
         wanted = lesson.states[lesson.start + 1 :]
         chosen = torch.randperm(len(wanted))[:POSITIONS]
-        law = bounded(linear(wanted[chosen], self._head)).softmax(dim=-1)
+        distribution = bounded(linear(wanted[chosen], self._head)).softmax(dim=-1)
         distance = smooth_l1_loss(guessed, wanted) / wanted.square().mean()
-        return distance + LAW_WEIGHT * cross_entropy(bounded(linear(guessed[chosen], self._head)), law)
+        return distance + DISTRIBUTION_WEIGHT * cross_entropy(
+            bounded(linear(guessed[chosen], self._head)), distribution
+        )
 
     def right(self, lesson: Lesson) -> torch.Tensor:
         """Of the first drafted token; those after it follow from states of the layer's own making."""
@@ -45,7 +47,7 @@ class EagleTrainee:
 
     def _following(self, states: torch.Tensor, lesson: Lesson) -> torch.Tensor:
         """The states one position on, of every pair from the text's start."""
-        made: torch.Tensor = self.module(states[:-1], lesson.embeddings[1:], 0, Memory())
+        made: torch.Tensor = self.module(states[:-1], lesson.embeddings[1:], 0, LayerCache())
         return made[lesson.start :]
 
 

@@ -14,7 +14,7 @@ from transformers.models.qwen2.modeling_qwen2 import Qwen2DecoderLayer
 
 from llm.checkpoints import CheckpointError, read_checkpoint
 from llm.drafters.draft_heads import load_heads, open_draft_heads, save_heads
-from llm.drafters.feature_layer import FeatureLayer, Memory
+from llm.drafters.feature_layer import FeatureLayer, LayerCache
 from llm.drafters.heads import HeadsError, MedusaHeads
 from llm.drafters.mtp import load_mtp
 from llm.language_model import Finished, LanguageModel, Message, Sampling
@@ -156,7 +156,7 @@ def test_mimos_layer_is_computed_as_published(mimo: Path) -> None:
     fused = torch.cat([seen, embedded], dim=-1) @ layer.pop("input_proj.weight").T
     final = layer.pop("final_layernorm.weight")
     expected = torch.nn.functional.rms_norm(reference("qwen2", fused, layer), (HIDDEN,), final, 1e-6)
-    made = load_mtp(mimo)(states, embeddings, 0, Memory())
+    made = load_mtp(mimo)(states, embeddings, 0, LayerCache())
     torch.testing.assert_close(made, expected, atol=1e-5, rtol=1e-5)
 
 
@@ -172,14 +172,14 @@ def test_an_eagle_head_is_stored_and_computed_as_published(tmp_path: Path) -> No
     stored = load_file(tmp_path / "eagle" / "model.safetensors")
     fused = torch.cat([embeddings, states], dim=-1) @ stored["fc.weight"].T
     expected = reference("llama", fused, part(stored, "layers.0."))
-    made = layer(states, embeddings, 0, Memory())
+    made = layer(states, embeddings, 0, LayerCache())
     torch.testing.assert_close(made, expected, atol=1e-5, rtol=1e-5)
     # Published: config.json and either file of weights.
     (tmp_path / "eagle" / "draft_heads.json").unlink()
     (tmp_path / "eagle" / "config.json").write_text((base / "config.json").read_text())
     again = load_heads(tmp_path / "eagle", base)
     assert isinstance(again, FeatureLayer)
-    torch.testing.assert_close(again(states, embeddings, 0, Memory()), made)
+    torch.testing.assert_close(again(states, embeddings, 0, LayerCache()), made)
     torch.save(stored, tmp_path / "eagle" / "pytorch_model.bin")
     (tmp_path / "eagle" / "model.safetensors").unlink()
     assert isinstance(load_heads(tmp_path / "eagle", base), FeatureLayer)

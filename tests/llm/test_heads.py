@@ -10,15 +10,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from llm.cache import CallCache, HiddenHistory, NoHiddenStates, Turnstile
+from llm.cache import CallCache, HiddenHistory, NoHiddenStates
 from llm.checkpoints import Config
+from llm.draft_gate import DraftGate, PassCosts
 from llm.drafters.draft_heads import DraftHeads
 from llm.drafters.early_exit import EarlyExitDrafting
-from llm.drafters.feature_layer import Design, FeatureLayer, Memory
+from llm.drafters.feature_layer import Design, FeatureLayer, LayerCache
 from llm.drafters.features import FeatureDrafting
 from llm.drafters.heads import HeadsError, MedusaDrafting, MedusaHeads
 from llm.engine import Generation
-from llm.gate import Gate, PassCosts
+from llm.fair_lock import FairLock
 from llm.sampling import Sampling
 from llm.training.eagle import EagleTrainee
 from llm.training.food import Lesson, Text, head_matrix, lessons
@@ -68,7 +69,7 @@ def run(
     toy = hidden_toy()
     made = generation(toy.rows, VOCABULARY, prompt, sampling, target=toy, verifier=verifier or Coupled())
     if heads is not None:
-        made.proposer = Gate(
+        made.proposer = DraftGate(
             [UnderContract(heads.open(made.cache))], PassCosts({1: 1.0, 16: 1.2}), VOCABULARY
         )
     list(made)
@@ -85,7 +86,7 @@ def test_no_kind_changes_anything(name: str, temperature: float) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_under_rejection_each_draft_brings_its_laws(name: str) -> None:
+def test_under_rejection_each_draft_brings_its_distributions(name: str) -> None:
     made = run(drafting(name), 0.7, verifier=Rejection())
     assert len(made.committed) == 60
     assert made.stats.drafts > 0
@@ -156,8 +157,8 @@ def test_a_feature_layer_reads_in_pieces_what_it_reads_at_once() -> None:
     torch.manual_seed(2)
     layer = FeatureLayer(SIZES).eval()
     states, embeddings = torch.randn(2, 9, HIDDEN)
-    whole = layer(states, embeddings, 5, Memory())
-    memory = Memory()
+    whole = layer(states, embeddings, 5, LayerCache())
+    memory = LayerCache()
     first = layer(states[:4], embeddings[:4], 5, memory)
     layer(states[:2], embeddings[:2], 9, memory)  # drafted, and forgotten again
     memory.cut(0, 4)
@@ -220,7 +221,7 @@ def test_heads_that_do_not_fit_are_told() -> None:
 
 
 def test_hidden_states_are_those_of_what_was_read() -> None:
-    cache = CallCache(hidden_toy().open(), Turnstile())
+    cache = CallCache(hidden_toy().open(), FairLock())
     with pytest.raises(NoHiddenStates):
         cache.hidden_since(0)
     cache.keep_hidden(4)
@@ -235,7 +236,7 @@ def test_hidden_states_are_those_of_what_was_read() -> None:
     assert start == 1, "four are kept"
     assert [int(state.argmax()) % VOCABULARY for state in states] == [2, 5, 6, 7]
     with pytest.raises(NoHiddenStates):
-        CallCache(ToyTarget(random_rows(4), 4).open(), Turnstile()).keep_hidden(1)
+        CallCache(ToyTarget(random_rows(4), 4).open(), FairLock()).keep_hidden(1)
 
 
 def test_a_history_starts_anew_after_a_gap() -> None:

@@ -1,4 +1,4 @@
-"""Exactness without statistics: every way the draws can go, summed, is the target's joint law to 1e-12.
+"""Exactness without statistics: all ways that the draws can go, summed, are the target's own distribution.
 
 And mutants: published mistakes of other implementations, each of which this test must catch.
 """
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from llm.draft_gate import DraftGate, PassCosts
 from llm.drafters.base import Draft, FreeDrafter, ReplyState
 from llm.engine import Generation
-from llm.gate import Gate, PassCosts
 from llm.noise import Noise, Purpose
-from llm.processors import Law, Processors
+from llm.processors import Processors, TokenDistribution
 from llm.sampling import Sampling
 from llm.verify import Coupled, Rejection, Relaxed, Verdict, Verifier
 from tests.llm.harness import BranchingNoise, Guess, drawn, generation, nothing
@@ -39,17 +39,19 @@ SAMPLINGS = {
 Joint = dict[tuple[int, ...], float]
 
 
-def softmax_law(ids: Sequence[int], seed: int, sharpness: float) -> Law:
-    return Law(np.arange(VOCABULARY), random_rows(VOCABULARY, seed=seed, sharpness=sharpness, memory=1)(ids))
+def softmax_distribution(ids: Sequence[int], seed: int, sharpness: float) -> TokenDistribution:
+    return TokenDistribution(
+        np.arange(VOCABULARY), random_rows(VOCABULARY, seed=seed, sharpness=sharpness, memory=1)(ids)
+    )
 
 
 def fixed(*ids: int) -> Guess:
     return lambda state, budget: Draft(ids, "fixed")
 
 
-def disjoint_support(ids: Sequence[int]) -> Law:
+def disjoint_support(ids: Sequence[int]) -> TokenDistribution:
     """Certain of the token that the target likes least."""
-    return Law(np.array([int(TARGET(ids).argmin())]), np.zeros(1))
+    return TokenDistribution(np.array([int(TARGET(ids).argmin())]), np.zeros(1))
 
 
 GUESSES: dict[str, Guess] = {
@@ -57,8 +59,8 @@ GUESSES: dict[str, Guess] = {
     "fixed": fixed(2, 0),
     "one, mostly wrong": fixed(1),
     "over-long": fixed(0, 1, 2, 0, 1, 2, 0),
-    "drawn, unlike the target": drawn(lambda ids: softmax_law(ids, 9, 1.5), 2),
-    "drawn, sharp": drawn(lambda ids: softmax_law(ids, 5, 4.0), 2),
+    "drawn, unlike the target": drawn(lambda ids: softmax_distribution(ids, 9, 1.5), 2),
+    "drawn, sharp": drawn(lambda ids: softmax_distribution(ids, 5, 4.0), 2),
     "drawn, disjoint": drawn(disjoint_support, 2),
 }
 
@@ -71,7 +73,7 @@ def joint(
     ends: frozenset[int] = frozenset(),
     kind: type[Generation] = Generation,
 ) -> Joint:
-    """The law of the whole reply, over every branch of every draw."""
+    """The distribution of the whole reply, over every branch of every draw."""
     noise = BranchingNoise()
 
     def run() -> tuple[int, ...]:
@@ -89,31 +91,31 @@ def joint(
             )
         )
 
-    law: Joint = defaultdict(float)
+    distribution: Joint = defaultdict(float)
     for outcome, weight in noise.explore(run):
-        law[outcome] += weight
-    return law
+        distribution[outcome] += weight
+    return distribution
 
 
 def target_joint(sampling: Sampling, ends: frozenset[int] = frozenset()) -> Joint:
     """The same from the target alone: chain rule, no engine and no verifier."""
     processors = Processors(sampling, len(PROMPT), ends)
-    law: Joint = defaultdict(float)
+    distribution: Joint = defaultdict(float)
 
     def extend(reply: tuple[int, ...], weight: float) -> None:
         if len(reply) == sampling.max_tokens:
-            law[reply] += weight
+            distribution[reply] += weight
             return
         prefix = [*PROMPT, *reply]
-        step = processors.law(TARGET(prefix).astype(np.float32), prefix)
+        step = processors.distribution(TARGET(prefix).astype(np.float32), prefix)
         for token, p in zip(step.ids, step.probabilities(), strict=True):
             if int(token) in ends:
-                law[reply] += weight * p
+                distribution[reply] += weight * p
             else:
                 extend((*reply, int(token)), weight * p)
 
     extend((), 1.0)
-    return law
+    return distribution
 
 
 def difference(a: Joint, b: Joint) -> float:
@@ -129,22 +131,22 @@ class Independent(Coupled):
 @pytest.mark.parametrize("guess", GUESSES)
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("rule", [Independent(), Rejection()], ids=["coupled", "rejection"])
-def test_the_joint_law_is_the_targets(rule: Verifier, sampling: str, guess: str) -> None:
-    law = joint(SAMPLINGS[sampling], GUESSES[guess], rule)
-    assert sum(law.values()) == pytest.approx(1.0, abs=1e-12)
-    assert difference(law, target_joint(SAMPLINGS[sampling])) < 1e-12
+def test_the_joint_distribution_is_the_targets(rule: Verifier, sampling: str, guess: str) -> None:
+    distribution = joint(SAMPLINGS[sampling], GUESSES[guess], rule)
+    assert sum(distribution.values()) == pytest.approx(1.0, abs=1e-12)
+    assert difference(distribution, target_joint(SAMPLINGS[sampling])) < 1e-12
 
 
 @pytest.mark.parametrize("rule", [Independent(), Rejection()], ids=["coupled", "rejection"])
 @pytest.mark.parametrize("guess", ["fixed", "over-long", "drawn, unlike the target"])
-def test_the_joint_law_with_an_end_token_and_a_least_length(rule: Verifier, guess: str) -> None:
+def test_the_joint_distribution_with_an_end_token_and_a_least_length(rule: Verifier, guess: str) -> None:
     ends = frozenset({2})
     for sampling in (
         Sampling(temperature=1.0, max_tokens=3),
         Sampling(temperature=1.0, max_tokens=3, min_tokens=2),
     ):
-        law = joint(sampling, GUESSES[guess], rule, ends=ends)
-        assert difference(law, target_joint(sampling, ends)) < 1e-12
+        distribution = joint(sampling, GUESSES[guess], rule, ends=ends)
+        assert difference(distribution, target_joint(sampling, ends)) < 1e-12
 
 
 @dataclass
@@ -162,70 +164,87 @@ class Costly(FreeDrafter):
 def gated(guess: Guess) -> Guess:
     """What a gate makes of it where a wider pass costs nothing."""
     costs = PassCosts({1: 1.0, 16: 1.0})
-    return lambda state, budget: Gate([Costly(guess)], costs, VOCABULARY).draft(state, budget)
+    return lambda state, budget: DraftGate([Costly(guess)], costs, VOCABULARY).draft(state, budget)
 
 
 @pytest.mark.parametrize("rule", [Independent(), Rejection()], ids=["coupled", "rejection"])
 @pytest.mark.parametrize("guess", ["fixed", "drawn, unlike the target", "drawn, sharp"])
-def test_the_joint_law_with_an_end_token_behind_the_gate(rule: Verifier, guess: str) -> None:
+def test_the_joint_distribution_with_an_end_token_behind_the_gate(rule: Verifier, guess: str) -> None:
     sampling, ends = Sampling(temperature=1.0, max_tokens=3), frozenset({2})
-    law = joint(sampling, gated(GUESSES[guess]), rule, ends=ends)
-    assert difference(law, target_joint(sampling, ends)) < 1e-12
+    distribution = joint(sampling, gated(GUESSES[guess]), rule, ends=ends)
+    assert difference(distribution, target_joint(sampling, ends)) < 1e-12
 
 
 def test_relaxed_verification_is_lossy_and_says_so() -> None:
     sampling = SAMPLINGS["plain"]
-    law = joint(sampling, GUESSES["one, mostly wrong"], Relaxed(threshold=0.05, scale=0.3))
-    assert difference(law, target_joint(sampling)) > 0.01
+    distribution = joint(sampling, GUESSES["one, mostly wrong"], Relaxed(threshold=0.05, scale=0.3))
+    assert difference(distribution, target_joint(sampling)) > 0.01
     assert "lossy" in Relaxed().name
     assert not Relaxed().lossless
 
 
-def greedy_draft_with_soft_law(state: ReplyState, budget: int) -> Draft:
-    """The draft is the most likely token, its stated law is not (transformers #32867)."""
-    law = softmax_law(state.ids, 9, 1.5)
-    return Draft((int(law.ids[law.scores.argmax()]),), "greedy", laws=(law,))
+def greedy_draft_with_soft_distribution(state: ReplyState, budget: int) -> Draft:
+    """The draft is the most likely token, its stated distribution is not (transformers #32867)."""
+    distribution = softmax_distribution(state.ids, 9, 1.5)
+    return Draft(
+        (int(distribution.ids[distribution.scores.argmax()]),), "greedy", distributions=(distribution,)
+    )
 
 
 class RedrawsFromTarget(Rejection):
     """A rejected token is redrawn from p instead of max(0, p - q)."""
 
     def judge(
-        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+        self,
+        target: TokenDistribution,
+        position: int,
+        drafted: int | None,
+        draft: TokenDistribution | None,
+        noise: Noise,
     ) -> Verdict:
-        verdict = super().judge(law, position, drafted, draft_law, noise)
+        verdict = super().judge(target, position, drafted, draft, noise)
         if drafted is None or verdict.accepted:
             return verdict
-        return Verdict(noise.draw(law.ids, law.scores, position, Purpose.RESIDUAL)[0], False)
+        return Verdict(noise.draw(target.ids, target.scores, position, Purpose.RESIDUAL)[0], False)
 
 
 class RatioUpsideDown(Rejection):
     def judge(
-        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+        self,
+        target: TokenDistribution,
+        position: int,
+        drafted: int | None,
+        draft: TokenDistribution | None,
+        noise: Noise,
     ) -> Verdict:
-        if drafted is not None and draft_law is not None:
-            p, q = law.probability(drafted), draft_law.probability(drafted)
+        if drafted is not None and draft is not None:
+            p, q = target.probability(drafted), draft.probability(drafted)
             if p > 0.0 and noise.accepts(min(1.0, q / p), position):
                 return Verdict(drafted, True)
-        return super().judge(law, position, None, None, noise)
+        return super().judge(target, position, None, None, noise)
 
 
 class AcceptsTheFirst(Rejection):
     """The first drafted token is committed unchecked (lattice #243)."""
 
     def judge(
-        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+        self,
+        target: TokenDistribution,
+        position: int,
+        drafted: int | None,
+        draft: TokenDistribution | None,
+        noise: Noise,
     ) -> Verdict:
         if drafted is not None and position == 0:
             return Verdict(drafted, True)
-        return super().judge(law, position, drafted, draft_law, noise)
+        return super().judge(target, position, drafted, draft, noise)
 
 
 class RowOff(Generation):
     """Reads the row before: the recovered token comes from the wrong place (openvino.genai #4190)."""
 
-    def _commit(self, draft, logits, *, guarded):  # type: ignore[no-untyped-def]
-        return super()._commit(draft, np.concatenate([logits[:1], logits[:-1]]), guarded=guarded)
+    def _commit(self, draft, logits, guard):  # type: ignore[no-untyped-def]
+        return super()._commit(draft, np.concatenate([logits[:1], logits[:-1]]), guard)
 
 
 class ForgetsTheDraftInPenalties(Generation):
@@ -235,20 +254,20 @@ class ForgetsTheDraftInPenalties(Generation):
         whole = self.state.ids
         self.state.ids = whole[: len(whole) - i]
         try:
-            law = self.state.processors.law(row, self.state.ids)
+            distribution = self.state.processors.distribution(row, self.state.ids)
         finally:
             self.state.ids = whole
         drafted = draft.ids[i] if i < len(draft.ids) else None
-        return self.verifier.judge(law, self.state.position, drafted, None, self.state.noise)
+        return self.verifier.judge(distribution, self.state.position, drafted, None, self.state.noise)
 
 
 class RunsPastTheEnd(Generation):
     """The end is looked for in the last token of the block only (transformers #31301)."""
 
-    def _commit(self, draft, logits, *, guarded):  # type: ignore[no-untyped-def]
+    def _commit(self, draft, logits, guard):  # type: ignore[no-untyped-def]
         ends, self.state.processors = self.state.processors.ends, _without_ends(self.state.processors)
         last = None
-        for last in super()._commit(draft, logits, guarded=guarded):
+        for last in super()._commit(draft, logits, guard):
             yield last
         if last in ends:
             self.ended = "eos"
@@ -259,7 +278,9 @@ def _without_ends(processors: Processors) -> Processors:
 
 
 MUTANTS: dict[str, Callable[[], float]] = {
-    "greedy draft, soft law": lambda: _off("plain", greedy_draft_with_soft_law, Rejection()),
+    "greedy draft, soft distribution": lambda: _off(
+        "plain", greedy_draft_with_soft_distribution, Rejection()
+    ),
     "residual not subtracted": lambda: _off("plain", GUESSES["fixed"], RedrawsFromTarget()),
     "residual not subtracted, drawn": lambda: _off("plain", GUESSES["drawn, sharp"], RedrawsFromTarget()),
     "ratio upside down": lambda: _off("plain", GUESSES["drawn, sharp"], RatioUpsideDown()),

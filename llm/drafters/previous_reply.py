@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from llm.cache import common_prefix
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
-from llm.drafters.matches import Sequences
+from llm.drafters.token_index import TokenIndex
 
 
 class PreviousReply(FreeDrafter):
@@ -20,7 +20,7 @@ class PreviousReply(FreeDrafter):
 
     def __init__(self) -> None:
         self._previous: Sequence[int] = ()
-        self._sequences = Sequences()
+        self._sequences = TokenIndex()
 
     def propose(self, state: ReplyState, budget: int) -> Draft:
         previous = state.previous
@@ -40,5 +40,5 @@ class PreviousReply(FreeDrafter):
     def _index(self, previous: Sequence[int]) -> None:
         if self._previous is not previous:
             self._previous = previous
-            self._sequences = Sequences()
+            self._sequences = TokenIndex()
             self._sequences.add(previous)

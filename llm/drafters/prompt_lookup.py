@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
-from llm.drafters.matches import Sequences
+from llm.drafters.token_index import TokenIndex
 
 SHORTEST_MATCH = 2
 CARRIES = 8
@@ -31,7 +31,7 @@ class PromptLookup(FreeDrafter):
 
     def __init__(self, bare: Bare = keeps_line_breaks) -> None:
         self._bare = bare
-        self._sequences = Sequences()
+        self._sequences = TokenIndex()
         self._call = self._sequences.add(())
 
     def propose(self, state: ReplyState, budget: int) -> Draft:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from llm.cache import PREFILL_CHUNK
-from llm.ends import ReplyText
 from llm.engine import Generation, Reason
 from llm.sentences import SentenceStream
 from llm.stats import ReplyStats
+from llm.stop_strings import StopStringFilter
 from llm.tokenizer import Tokenizer
 
 
@@ -41,8 +41,8 @@ class Finished:
 ReplyEvent = Delta | Sentence | Finished
 
 
-class Reply:
-    """Runs one generation and tells what comes of it. Iterate `events()` once; closing it early cancels."""
+class ReplyStream:
+    """Runs one generation and gives its events. Iterate `events()` once; closing it early cancels."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Reply:
         self._generation = generation
         self._tokenizer = tokenizer
         sampling = generation.state.processors.sampling
-        self._text = ReplyText(tokenizer.token_bytes, sampling.stop, sampling.min_tokens)
+        self._text = StopStringFilter(tokenizer.token_bytes, sampling.stop, sampling.min_tokens)
         self._sentences = sentences
         self._sentence_count = 0
         self._clock = clock

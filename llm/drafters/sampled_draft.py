@@ -1,4 +1,4 @@
-"""Drafts drawn token by token from rows of logits, as the target draws its own."""
+"""Drafts sampled token by token from rows of logits, as the target samples its own."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable
 import numpy as np
 
 from llm.drafters.base import Draft, ReplyState
-from llm.processors import Law, LogitsRow
+from llm.processors import LogitsRow, TokenDistribution
 
 Clock = Callable[[], float]
 
 
-class DrawnDraft:
+class SampledDraft:
     """A draft in the making.
 
-    Each token is drawn from its row's law under the reply's own processors: with the target's noise under
-    coupled verification, so that the two agree as often as their laws allow, and with noise of its own under
-    rejection, where the law goes along with the draft.
+    Each token is drawn from its row's distribution under the reply's own processors: with the target's noise
+    under coupled verification, so that the two agree as often as their distributions allow, and with noise of
+    its own under rejection, where the distributions are part of the draft.
     """
 
     def __init__(self, state: ReplyState, longest: int, gives_up_below: float) -> None:
@@ -26,29 +26,31 @@ class DrawnDraft:
         self._state = state
         self._longest = longest
         self._gives_up_below = gives_up_below
-        self._laws: list[Law] = []
+        self._distributions: list[TokenDistribution] = []
         self.ids: list[int] = []
         self.over = longest < 1
 
     def add(self, row: LogitsRow) -> int:
         """Draw the next token from logits float32 [vocabulary]."""
         state = self._state
-        law = state.processors.law(row, [*state.ids, *self.ids])
-        token, _ = state.noise.draw(law.ids, law.scores, state.position + len(self.ids), state.purpose)
+        distribution = state.processors.distribution(row, [*state.ids, *self.ids])
+        token, _ = state.noise.draw(
+            distribution.ids, distribution.scores, state.position + len(self.ids), state.purpose
+        )
         self.ids.append(token)
-        self._laws.append(law)
+        self._distributions.append(distribution)
         unsure = _probability(row, token) < self._gives_up_below
         self.over = unsure or len(self.ids) == self._longest or token in state.processors.ends
         return token
 
     def draft(self, source: str) -> Draft:
-        return Draft(tuple(self.ids), source, 0, 0.6, tuple(self._laws))
+        return Draft(tuple(self.ids), source, 0, 0.6, tuple(self._distributions))
 
 
-def quickest(run: Callable[[], object], clock: Clock = time.perf_counter, rounds: int = 5) -> float:
+def quickest(run: Callable[[], object], clock: Clock = time.perf_counter, runs: int = 5) -> float:
     """Seconds of the quickest of several runs; never 0, which would mean that drafting is free."""
     seconds = float("inf")
-    for _ in range(rounds):
+    for _ in range(runs):
         before = clock()
         run()
         seconds = min(seconds, clock() - before)

@@ -1,4 +1,4 @@
-"""Where the last tokens have occurred before: an index of token pairs over one or several sequences."""
+"""An index of token sequences by their pairs: finds where the last tokens have occurred before."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Match:
     share: float
 
 
-class Sequences:
+class TokenIndex:
     """Token sequences indexed by their pairs. They may grow and be rolled back; the oldest are evicted."""
 
     def __init__(self, most_tokens: int = 65_536) -> None:

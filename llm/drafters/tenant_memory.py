@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 
-from llm.drafters.matches import Match, Sequences
+from llm.drafters.token_index import Match, TokenIndex
 
 MOST_TENANTS = 64
 MOST_PHRASES = 512
@@ -25,12 +25,12 @@ class _Node:
         self.next: dict[int, _Node] = {}
 
 
-class Memory:
+class TenantMemory:
     """Texts and phrases of one tenant, oldest forgotten first. Thread-safe: calls of a tenant share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._texts = Sequences()
+        self._texts = TokenIndex()
         self._taught: dict[tuple[int, ...], int] = {}
         self._root = _Node()
         self._phrases: deque[tuple[int, ...]] = deque()
@@ -101,18 +101,18 @@ class Memory:
 _NOWHERE = _Node()
 
 
-class Memories:
+class TenantMemories:
     """One memory a tenant; the longest unused is forgotten beyond a limit. Without a tenant, one a call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._of_tenant: OrderedDict[str, Memory] = OrderedDict()
+        self._of_tenant: OrderedDict[str, TenantMemory] = OrderedDict()
 
-    def of(self, tenant: str) -> Memory:
+    def of(self, tenant: str) -> TenantMemory:
         if not tenant:
-            return Memory()
+            return TenantMemory()
         with self._lock:
-            memory = self._of_tenant.setdefault(tenant, Memory())
+            memory = self._of_tenant.setdefault(tenant, TenantMemory())
             self._of_tenant.move_to_end(tenant)
             while len(self._of_tenant) > MOST_TENANTS:
                 self._of_tenant.popitem(last=False)

@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from llm.drafters.answers import Answers
+from llm.draft_gate import DraftGate, PassCosts
 from llm.drafters.base import Draft, Drafter, ReplyState
-from llm.drafters.lookup import PromptLookup
-from llm.drafters.memory import Memory
-from llm.drafters.phrases import Phrases
-from llm.drafters.reply import PreviousReply
-from llm.drafters.successors import Successors
-from llm.drafters.suffix import SuffixStore
+from llm.drafters.facts import FactDrafter
+from llm.drafters.phrases import PhraseDrafter
+from llm.drafters.previous_reply import PreviousReply
+from llm.drafters.prompt_lookup import PromptLookup
+from llm.drafters.successors import SuccessorDrafter
+from llm.drafters.suffix import SuffixDrafter
+from llm.drafters.tenant_memory import TenantMemory
 from llm.engine import Generation
-from llm.gate import Gate, PassCosts
 from llm.processors import Processors
 from llm.sampling import Sampling
 from tests.llm.harness import Guess, generation, nothing
@@ -124,12 +124,19 @@ def test_what_the_scripts_accept() -> None:
 
 
 def own_drafters() -> list[Drafter]:
-    memory = Memory()
+    memory = TenantMemory()
     memory.add_phrase((5, 6, 7, 8))
     memory.add_text(PROMPT * 3)
-    answers = Answers(spelled_ids, spelled)
+    answers = FactDrafter(spelled_ids, spelled)
     answers.learn((5, 6, 7, 8, 3, 7))
-    return [PreviousReply(), answers, Phrases(memory), SuffixStore(memory), PromptLookup(), Successors()]
+    return [
+        PreviousReply(),
+        answers,
+        PhraseDrafter(memory),
+        SuffixDrafter(memory),
+        PromptLookup(),
+        SuccessorDrafter(),
+    ]
 
 
 def spelled(ids: Sequence[int]) -> str:
@@ -152,7 +159,7 @@ def test_neither_does_the_gate_with_the_real_drafters(
     costs = PassCosts({1: 1.0, 17: 1.0 + 16 * slope})
     for previous in ((), plain.committed, (*plain.committed[:5], 1, *plain.committed[6:]), (1, 2, 3)):
         drafted = generation(ROWS, VOCABULARY, PROMPT, sampling, ends=ENDS, bad_words=BAD_WORDS)
-        drafted.proposer = Gate(own_drafters(), costs, VOCABULARY)
+        drafted.proposer = DraftGate(own_drafters(), costs, VOCABULARY)
         drafted.state.previous, drafted.state.asked = previous, spelled(PROMPT)
         assert tuple(drafted) == plain.committed
 
@@ -169,7 +176,7 @@ def test_processors_see_a_prefix_and_nothing_else() -> None:
     ids = [*PROMPT, 4, 5, 4, 3]
     row = ROWS(ids).astype(np.float32)
     before = row.copy()
-    first, second = processors.law(row, ids), processors.law(row, ids)
+    first, second = processors.distribution(row, ids), processors.distribution(row, ids)
     assert np.array_equal(first.scores, second.scores)
     assert np.array_equal(row, before)
     assert np.array_equal(first.ids, second.ids)

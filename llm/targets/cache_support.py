@@ -1,4 +1,4 @@
-"""What caches do alike: the checks at their border, the cut into blocks, the hidden states that they keep."""
+"""What all caches need: checks of their arguments, the cut into blocks, a buffer of hidden states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from llm.targets.base import ContextFull, Hidden, Logits, NonFiniteLogits
 def check_extend(
     closed: bool, length: int, ids: Sequence[int], rows: int, context: int, vocabulary: int
 ) -> None:
-    """The border of every `Cache.extend`; see there for what is raised."""
+    """Checks the arguments of `Cache.extend`; see there for what is raised."""
     if closed:
         raise ValueError("the cache is closed")
     if not len(ids) or not 0 <= rows <= len(ids):
@@ -25,7 +25,7 @@ def check_extend(
 
 
 def check_truncate(length: int, present: int) -> None:
-    """The border of every `Cache.truncate`."""
+    """Checks the argument of `Cache.truncate`."""
     if not 0 <= length <= present:
         raise ValueError(f"cannot truncate {present} positions to {length}")
 
@@ -47,13 +47,13 @@ def blocks(count: int, most: int, rows: int, hidden_rows: int) -> Iterator[Block
 
 
 def check_finite(logits: Logits, name: str) -> None:
-    """What every pass ends with."""
+    """Checks the result of every pass."""
     if not np.isfinite(logits).all():
         raise NonFiniteLogits(f"{name} gave a logit that is not finite")
 
 
-class KeepsHidden:
-    """What caches do alike of `HiddenCache`: `extend` leaves the last `_kept` states in `_hidden`."""
+class HiddenStateBuffer:
+    """A base of `HiddenCache`s: `extend` leaves the last `_kept` states in `_hidden`."""
 
     def __init__(self, hidden_size: int) -> None:
         self._kept = 0

@@ -1,4 +1,4 @@
-"""Which of the facts it was taught answers the question, and where in it the reply is: shared words tell.
+"""The fact drafter: finds the taught fact that answers the question by the words they share, and drafts it.
 
 The other lookups need tokens of the reply before they can say anything. A question and the fact that answers
 it share words, so this one drafts a whole sentence before the first token. Where the caller said something
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
-from llm.drafters.retelling import STYLES, agreed, denied, in_plain_order, where
+from llm.drafters.rephrasing import STYLES, agreed, denied, in_plain_order, where
 
 MOST_FACTS = 256
 _LONGEST_OPENING = 12
@@ -52,10 +52,10 @@ class _Guess:
         return 0.45 + 0.1 * self.strength if self.strength else 0.3
 
 
-class Answers(FreeDrafter):
+class FactDrafter(FreeDrafter):
     """Drafts the taught sentence that shares the most telling words with what the caller asked."""
 
-    name = "answer"
+    name = "answer"  # as the rows of the latency log call it
 
     def __init__(self, encode: Encode, decode: Decode) -> None:
         self._encode, self._decode = encode, decode

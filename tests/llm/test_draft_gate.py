@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from llm.draft_gate import LONGEST_DRAFT, DraftGate, PassCosts
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
 from llm.engine import Generation
-from llm.gate import LONGEST_DRAFT, Gate, PassCosts
 from llm.noise import SeededNoise
 from llm.processors import Processors
 from llm.sampling import Sampling
@@ -61,13 +61,13 @@ class Fails(FreeDrafter):
 
 def run(*drafters: FreeDrafter, costs: PassCosts = CHEAP, ends: frozenset[int] = frozenset()) -> Generation:
     made = generation(ROWS, VOCABULARY, PROMPT, Sampling(max_tokens=120), ends=ends)
-    made.proposer = Gate(drafters, costs, VOCABULARY)
+    made.proposer = DraftGate(drafters, costs, VOCABULARY)
     assert tuple(made) == (TRUTH if not ends else TRUTH[: TRUTH.index(min(ends))])
     return made
 
 
 def widths(made: Generation) -> list[int]:
-    return [len(r.draft.ids) for r in made.rounds]
+    return [len(r.draft.ids) for r in made.passes]
 
 
 def test_pass_costs_are_lines_between_what_was_measured_and_never_fall() -> None:
@@ -82,7 +82,7 @@ def test_pass_costs_are_lines_between_what_was_measured_and_never_fall() -> None
 def test_a_drafter_that_is_always_right_reaches_the_longest_draft() -> None:
     made = run(Tells())
     assert max(widths(made)) == LONGEST_DRAFT
-    best = max(len(r.committed) for r in made.rounds)
+    best = max(len(r.committed) for r in made.passes)
     assert best == LONGEST_DRAFT + 1
     assert made.stats.acceptance_rate == 1.0
 
@@ -117,7 +117,7 @@ def test_a_closed_gate_goes_on_learning_and_opens_again() -> None:
     """A free drafter's guess is compared with what came, checked or not."""
     drafter = Tells(wrong=1)
     made = generation(ROWS, VOCABULARY, PROMPT, Sampling(max_tokens=120))
-    made.proposer = Gate([drafter], CHEAP, VOCABULARY)
+    made.proposer = DraftGate([drafter], CHEAP, VOCABULARY)
     for i, _ in enumerate(made):
         if i == 70:
             drafter.wrong = 0
@@ -152,7 +152,7 @@ def test_the_better_of_two_free_drafters_is_checked() -> None:
 )
 def test_ids_that_cannot_be_checked_do_no_harm(ids: tuple[int, ...]) -> None:
     made = run(Says(ids))
-    assert all(0 <= i < VOCABULARY for r in made.rounds for i in r.draft.ids)
+    assert all(0 <= i < VOCABULARY for r in made.passes for i in r.draft.ids)
     assert max(widths(made)) <= LONGEST_DRAFT
 
 
@@ -168,9 +168,9 @@ def test_a_drafter_that_fails_is_off_for_the_rest_and_the_reply_goes_on(
 def test_an_end_is_never_drafted_because_the_row_before_says_it() -> None:
     end = TRUTH[30]
     made = run(Tells(), ends=frozenset({end}))
-    assert all(end not in r.draft.ids for r in made.rounds)
+    assert all(end not in r.draft.ids for r in made.passes)
 
 
 def test_there_is_no_draft_for_the_last_token() -> None:
     state = ReplyState(list(PROMPT), 3, Processors(Sampling(), 3), SeededNoise(0))
-    assert Gate([Tells()], CHEAP, VOCABULARY).draft(state, 0) is NOTHING
+    assert DraftGate([Tells()], CHEAP, VOCABULARY).draft(state, 0) is NOTHING

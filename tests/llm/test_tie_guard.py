@@ -1,4 +1,4 @@
-"""Targets whose rows depend on their block: what is settled within the margin, and what is not."""
+"""Targets whose rows depend on their block: what is settled within the tolerance, and what is not."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from llm.drafters.base import Draft, ReplyState
 from llm.engine import Generation
-from llm.near_ties import settled
 from llm.noise import Purpose, SeededNoise
 from llm.processors import Processors
 from llm.sampling import Sampling
 from llm.targets.base import NonFiniteLogits
+from llm.tie_guard import TieGuard
 from llm.verify import Rejection
 from tests.llm.harness import Guess, generation, nothing
 from tests.llm.toys import ToyCache, ToyTarget, random_rows
@@ -25,7 +25,8 @@ from tests.llm.toys import ToyCache, ToyTarget, random_rows
 VOCABULARY = 24
 PROMPT = (3, 7, 1, 3, 7, 2, 9, 3, 7)
 ROWS = random_rows(VOCABULARY, seed=20, sharpness=2.5, memory=2)
-MARGIN = 0.1
+TOLERANCE = 0.1
+GUARD = TieGuard(TOLERANCE)
 SAMPLINGS = {
     "greedy": Sampling(),
     "greedy, repetition": Sampling(repetition_penalty=1.8, frequency_penalty=0.3),
@@ -38,23 +39,23 @@ SAMPLINGS = {
 
 
 def choice(processors: Processors, row: npt.NDArray[np.float32], position: int) -> int:
-    law = processors.law(row, PROMPT)
-    return SeededNoise(3).draw(law.ids, law.scores, position, Purpose.CHOICE)[0]
+    distribution = processors.distribution(row, PROMPT)
+    return SeededNoise(3).draw(distribution.ids, distribution.scores, position, Purpose.CHOICE)[0]
 
 
 @pytest.mark.parametrize("name", SAMPLINGS)
 @settings(max_examples=50)
 @given(seed=st.integers(0, 10_000))
-def test_no_move_within_the_margin_changes_what_is_settled(name: str, seed: int) -> None:
+def test_no_move_within_the_tolerance_changes_what_is_settled(name: str, seed: int) -> None:
     random = np.random.default_rng(seed)
     # Halves tie often and lie on edges.
     row = (np.round(2 * random.normal(0.0, 1.5, VOCABULARY)) / 2).astype(np.float32)
     processors = Processors(SAMPLINGS[name], 4)
-    if not settled(processors, row, PROMPT, SeededNoise(3), seed, MARGIN):
+    if not GUARD.is_settled(processors, row, PROMPT, SeededNoise(3), seed):
         return
     expected = choice(processors, row, seed)
     for _ in range(20):
-        moves = MARGIN * random.choice((-0.4999, 0.0, 0.4999), VOCABULARY)
+        moves = TOLERANCE * random.choice((-0.4999, 0.0, 0.4999), VOCABULARY)
         assert choice(processors, (row + moves).astype(np.float32), seed) == expected
 
 
@@ -63,7 +64,7 @@ def test_most_choices_are_settled(name: str) -> None:
     random = np.random.default_rng(1)
     processors = Processors(SAMPLINGS[name], 4)
     rows = random.normal(0.0, 2.5, (200, VOCABULARY)).astype(np.float32)
-    count = sum(settled(processors, row, PROMPT, SeededNoise(3), i, MARGIN) for i, row in enumerate(rows))
+    count = sum(GUARD.is_settled(processors, row, PROMPT, SeededNoise(3), i) for i, row in enumerate(rows))
     assert 120 < count < 200
 
 
@@ -80,7 +81,7 @@ def test_a_winner_on_the_edge_is_not_settled_however_it_leads(
     processors = Processors(SAMPLINGS[name], 4)
     wins = [position for position in range(1000) if choice(processors, row, position) == edge]
     assert wins
-    assert not any(settled(processors, row, PROMPT, SeededNoise(3), win, MARGIN) for win in wins)
+    assert not any(GUARD.is_settled(processors, row, PROMPT, SeededNoise(3), win) for win in wins)
 
 
 @dataclass
@@ -99,12 +100,12 @@ class InexactCache(ToyCache):
         logits = np.round(super().extend(ids, rows))
         if len(ids) > 1:
             random = np.random.default_rng(self.length)
-            logits = logits + random.uniform(-MARGIN / 2, MARGIN / 2, logits.shape)
+            logits = logits + random.uniform(-TOLERANCE / 2, TOLERANCE / 2, logits.shape)
         return logits.astype(np.float32)
 
 
 def run(sampling: Sampling, guess: Guess, **more: object) -> Generation:
-    inexact = InexactTarget(ROWS, VOCABULARY, exact_rows=False, margin=MARGIN)
+    inexact = InexactTarget(ROWS, VOCABULARY, exact_rows=False, logit_tolerance=TOLERANCE)
     made = generation(ROWS, VOCABULARY, PROMPT, sampling, guess, ends=frozenset({0}), target=inexact, **more)  # type: ignore[arg-type]
     list(made)
     return made
@@ -130,13 +131,15 @@ def test_near_ties_are_decided_by_a_pass_of_their_own(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["greedy", "all cuts"])
 def test_logits_that_are_no_numbers_are_an_error_here_too(name: str) -> None:
-    rows = InexactTarget(lambda ids: np.full(VOCABULARY, np.nan), VOCABULARY, exact_rows=False, margin=MARGIN)
+    rows = InexactTarget(
+        lambda ids: np.full(VOCABULARY, np.nan), VOCABULARY, exact_rows=False, logit_tolerance=TOLERANCE
+    )
     made = generation(rows.rows, VOCABULARY, PROMPT, SAMPLINGS[name], target=rows)
     with pytest.raises(NonFiniteLogits):
         list(made)
 
 
-def test_a_rule_that_keeps_the_law_alone_has_nothing_to_guard() -> None:
+def test_a_rule_that_keeps_the_distribution_alone_has_nothing_to_guard() -> None:
     made = run(
         Sampling(temperature=1.0, max_tokens=96),
         lambda state, budget: Draft((1, 2), "two"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from llm.detokenizer import Detokenizer
 
 
-class ReplyText:
+class StopStringFilter:
     """The text of one reply, growing token by token and cut at the first stop string.
 
     A stop string counts where it ends behind the text of the first `min_tokens` tokens, as in vLLM. Text that

@@ -1,5 +1,5 @@
-"""The caller's words as an agent says them back or answers in them, facts as they are said in a reply, and
-where in a text a reply has come to.
+"""Rephrasing: the caller's words as an agent says them back or answers in them, facts as they are said in a
+reply, and where in a text a reply has come to.
 
 The rewritings are for English; text of other languages passes through them as it is.
 """

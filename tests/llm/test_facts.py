@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from llm.drafters.answers import MOST_FACTS, Answers
 from llm.drafters.base import Draft, ReplyState
-from llm.drafters.retelling import agreed, denied, in_digits, in_plain_order, turned, where
+from llm.drafters.facts import MOST_FACTS, FactDrafter
+from llm.drafters.rephrasing import agreed, denied, in_digits, in_plain_order, turned, where
 from llm.noise import SeededNoise
 from llm.processors import Processors
 from llm.sampling import Sampling
@@ -23,19 +23,19 @@ FACTS = (
 )
 
 
-def answers() -> Answers:
-    drafter = Answers(TOKENIZER.encode, TOKENIZER.decode)
+def answers() -> FactDrafter:
+    drafter = FactDrafter(TOKENIZER.encode, TOKENIZER.decode)
     for fact in FACTS:
         drafter.learn(TOKENIZER.encode(fact))
     return drafter
 
 
-def propose(drafter: Answers, asked: str, said: str = "") -> Draft:
+def propose(drafter: FactDrafter, asked: str, said: str = "") -> Draft:
     ids = [1, *TOKENIZER.encode(said)]
     return drafter.propose(ReplyState(ids, 1, Processors(Sampling(), 1), SeededNoise(0), asked=asked), 200)
 
 
-def drafted(drafter: Answers, asked: str, said: str = "") -> str:
+def drafted(drafter: FactDrafter, asked: str, said: str = "") -> str:
     return TOKENIZER.decode(propose(drafter, asked, said).ids)
 
 

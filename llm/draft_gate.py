@@ -109,7 +109,7 @@ class _Pause:
         self.length = min(2 * self.length, _LONGEST_PAUSE)
 
 
-class Gate:
+class DraftGate:
     """One call's policy of drafting. It decides when something is said, never what."""
 
     def __init__(
@@ -164,8 +164,8 @@ class Gate:
             self._free = [d for d in self._free if d is not drafter]
             self._costly = [d for d in self._costly if d is not drafter]
             return NOTHING
-        # An end that was drawn stays: to leave out what was drawn would change the law that the rest follow.
-        drawn = guess.laws is not None and state.purpose is Purpose.DRAFT
+        # An end that was drawn stays: to leave out what was drawn would change the rest's distribution.
+        drawn = guess.distributions is not None and state.purpose is Purpose.DRAFT
         fit = 0
         while fit < min(len(guess.ids), longest) and self._checkable(guess.ids[fit], state, drawn=drawn):
             fit += 1

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from llm.drafters.base import Draft
-from llm.ends import ReplyText
-from llm.engine import Round
+from llm.engine import Pass
 from llm.language_model import Conversation, Delta, Finished, LanguageModel, Message, Sampling, Sentence
+from llm.stop_strings import StopStringFilter
 from llm.tokenizer import Tokenizer
 from tests.llm.harness import Guess, generation, nothing
 from tests.llm.toys import END, ToyTarget, byte_tokenizer, random_rows
@@ -45,9 +45,9 @@ def answer(
     *,
     draft: Sequence[int] = (),
     cancelled: Callable[[], bool] = never,
-    rounds: list[Round] | None = None,
+    passes: list[Pass] | None = None,
 ) -> tuple[list[Delta | Sentence], Finished]:
-    *events, last = conversation.reply(PROMPT, sampling, draft=draft, cancelled=cancelled, rounds=rounds)
+    *events, last = conversation.reply(PROMPT, sampling, draft=draft, cancelled=cancelled, passes=passes)
     assert isinstance(last, Finished)
     return [e for e in events if not isinstance(e, Finished)], last
 
@@ -123,7 +123,7 @@ def test_stop_strings_among_the_first_tokens_do_not_count(draft: str) -> None:
 
 
 def test_a_shorter_stop_string_that_did_not_count_is_not_found_later() -> None:
-    text = ReplyText(lambda token: b"abcd"[token : token + 1], ("b", "cdef"), min_tokens=2)
+    text = StopStringFilter(lambda token: b"abcd"[token : token + 1], ("b", "cdef"), min_tokens=2)
     assert [text.push(i) for i in (0, 1, 0, 3, 1)] == ["a", "b", "a", "d", ""]
     assert text.stopped
     assert text.text == "abad"
@@ -132,7 +132,7 @@ def test_a_shorter_stop_string_that_did_not_count_is_not_found_later() -> None:
 def test_a_stop_string_inside_a_token_leaves_ids_that_decode_to_the_text() -> None:
     """A token may hold text before the stop string and after it."""
     pieces = [b"Hi", b" there. STO", b"P it", b"!"]
-    text = ReplyText(lambda token: pieces[token], ("STOP",))
+    text = StopStringFilter(lambda token: pieces[token], ("STOP",))
     given = [text.push(i) for i in range(3)]
     assert given == ["Hi", " there. ", ""]
     assert text.stopped

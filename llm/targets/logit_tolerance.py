@@ -1,4 +1,4 @@
-"""How far a row's logits move when its ids are read in other blocks: the margin that verification guards."""
+"""How far a row's logits move when its ids are read in other blocks: what the tie guard allows for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SAMPLE = 32
 SAFETY = 2.0
 
 
-def calibrate_margin(target: Target) -> float:
+def measure_logit_tolerance(target: Target) -> float:
     """Twice the largest move of two logits against each other, a made-up text read alone and as one block."""
     ids = [(31 * i + 7) % target.vocabulary for i in range(min(SAMPLE, target.context))]
     block, alone = target.open(), target.open()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from llm.cache import PREFILL_CHUNK, CallCache, Turnstile
+from llm.cache import PREFILL_CHUNK, CallCache
 from llm.drafters.base import Draft, FreeDrafter, ReplyState
-from llm.drafters.drawing import Clock, DrawnDraft, quickest
+from llm.drafters.sampled_draft import Clock, SampledDraft, quickest
+from llm.fair_lock import FairLock
 from llm.targets.base import Target
 from llm.tokenizer import Tokenizer
 
@@ -57,15 +58,15 @@ class ModelDrafter(FreeDrafter):
 
     name = "model"
 
-    def __init__(self, model: DraftModel, passes: Turnstile) -> None:
-        self._cache = CallCache(model.target.open(), passes)
+    def __init__(self, model: DraftModel, pass_lock: FairLock) -> None:
+        self._cache = CallCache(model.target.open(), pass_lock)
         self._room = model.target.context
         self.seconds_per_token = model.seconds_per_token
 
     def propose(self, state: ReplyState, budget: int) -> Draft:
         self._cache.keep_prefix(state.ids[:-1])
         unread = state.ids[len(self._cache) :]
-        drawn = DrawnDraft(state, min(budget, self._room - len(state.ids)), GIVES_UP_BELOW)
+        drawn = SampledDraft(state, min(budget, self._room - len(state.ids)), GIVES_UP_BELOW)
         if not drawn.over:
             # A prompt that it has not read, in pieces: other calls want their passes in between.
             alone = (len(unread) - 1) // PREFILL_CHUNK * PREFILL_CHUNK
