@@ -12,9 +12,9 @@ from llm.cache import CallCache
 from llm.conversation import Conversation
 from llm.draft_gate import PassCosts
 from llm.drafters.base import Drafter
-from llm.drafters.draft_heads import DraftHeads, open_draft_heads
 from llm.drafters.draft_model import DraftModel, ModelDrafter, check_vocabularies
 from llm.drafters.facts import FactDrafter
+from llm.drafters.learned.load import DraftHeads, open_draft_heads
 from llm.drafters.phrases import PhraseDrafter
 from llm.drafters.previous_reply import PreviousReply
 from llm.drafters.prompt_lookup import PromptLookup

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from llm.cache import PREFILL_CHUNK, CallCache
 from llm.drafters.base import Draft, FreeDrafter, ReplyState
-from llm.drafters.sampled_draft import Clock, SampledDraft, quickest
+from llm.drafters.sampled_draft import SampledDraft
+from llm.drafters.timing import Clock, quickest
 from llm.fair_lock import FairLock
 from llm.targets.base import Target
 from llm.tokenizer import Tokenizer

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 
 from llm.drafters.base import Draft, ReplyState
 from llm.processors import LogitsRow, TokenDistribution
-
-Clock = Callable[[], float]
 
 
 class SampledDraft:
@@ -45,16 +40,6 @@ class SampledDraft:
 
     def draft(self, source: str) -> Draft:
         return Draft(tuple(self.ids), source, 0, 0.6, tuple(self._distributions))
-
-
-def quickest(run: Callable[[], object], clock: Clock = time.perf_counter, runs: int = 5) -> float:
-    """Seconds of the quickest of several runs; never 0, which would mean that drafting is free."""
-    seconds = float("inf")
-    for _ in range(runs):
-        before = clock()
-        run()
-        seconds = min(seconds, clock() - before)
-    return max(seconds, 1e-9)
 
 
 def _probability(row: LogitsRow, token: int) -> float:

@@ -23,9 +23,11 @@ from torch.nn.functional import silu
 from llm.cache import CallCache
 from llm.draft_gate import LONGEST_DRAFT
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
-from llm.drafters.sampled_draft import Clock, SampledDraft, quickest
+from llm.drafters.learned.compatibility import HeadsError, check_hidden_size
+from llm.drafters.sampled_draft import SampledDraft
+from llm.drafters.timing import Clock, quickest
 from llm.fair_lock import FairLock
-from llm.targets.base import HiddenTarget, Logits, Target
+from llm.targets.base import Logits, Target
 
 GIVES_UP_BELOW = 0.3
 """A draft ends with a token that its head rates below this: the rest would be luck."""
@@ -33,10 +35,6 @@ GIVES_UP_BELOW = 0.3
 
 NEVER = -1e9
 """The logit of a token that a head does not know."""
-
-
-class HeadsError(ValueError):
-    """Heads that cannot be read, or that do not fit the target. The message says what is wrong."""
 
 
 class Head(nn.Module):
@@ -125,9 +123,9 @@ class MedusaDrafting:
             cache.close()
         self.seconds_per_token = seconds / len(heads.heads)
 
-    def open(self, cache: CallCache) -> Medusa:
+    def open(self, cache: CallCache) -> MedusaDrafter:
         """A call's drafter. It asks the cache to keep hidden states."""
-        return Medusa(self, cache)
+        return MedusaDrafter(self, cache)
 
     @torch.inference_mode()
     def rows(self, hidden: np.ndarray[Any, np.dtype[np.float32]], cache: CallCache) -> Logits:
@@ -140,7 +138,7 @@ class MedusaDrafting:
         return np.pad(logits, ((0, 0), (0, unknown)), constant_values=NEVER)
 
 
-class Medusa(FreeDrafter):
+class MedusaDrafter(FreeDrafter):
     """Drafts a token from each head, from the hidden state that gave the newest token."""
 
     name = "medusa"
@@ -162,14 +160,3 @@ class Medusa(FreeDrafter):
                 break
             drawn.add(row)
         return drawn.draft(self.name)
-
-
-def check_hidden_size(target: Target, size: int) -> HiddenTarget:
-    """The target, if its hidden states are `size` numbers. Raises `HeadsError`."""
-    if not isinstance(target, HiddenTarget):
-        raise HeadsError(f"{target.name} does not hand out hidden states, which heads need")
-    if target.hidden_size != size:
-        raise HeadsError(
-            f"the heads see {size} numbers, {target.name}'s hidden state has {target.hidden_size}"
-        )
-    return target

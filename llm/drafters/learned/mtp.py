@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from llm.checkpoints import Checkpoint, read_checkpoint
-from llm.drafters.feature_layer import Design, FeatureLayer
-from llm.drafters.heads import HeadsError
+from llm.drafters.learned.compatibility import HeadsError
+from llm.drafters.learned.feature_layer import Design, FeatureLayer
 
 
 def load_mtp(path: Path) -> FeatureLayer:

@@ -6,9 +6,9 @@ import torch
 from torch.nn.functional import cross_entropy, linear, smooth_l1_loss
 
 from llm.checkpoints import Checkpoint
-from llm.drafters.feature_layer import Design, FeatureLayer, LayerCache
-from llm.training.food import Lesson
-from llm.training.loop import bounded
+from llm.drafters.learned.feature_layer import Design, FeatureLayer, LayerCache
+from llm.drafters.learned.training.dataset import Example
+from llm.drafters.learned.training.loop import bounded
 
 POSITIONS = 64
 """Positions of a text whose distributions one step compares: each costs two rows of the vocabulary."""
@@ -20,17 +20,17 @@ NOISE = 0.1
 """Uniform noise on the hidden states read, in standard deviations: drafted ones will not be exact either."""
 
 
-class EagleTrainee:
-    """See `llm.training.loop.Trainee`. `head`: the target's own, float32 [vocabulary, hidden]."""
+class EagleObjective:
+    """See `training.loop.Objective`. `head`: the target's own, float32 [vocabulary, hidden]."""
 
     def __init__(self, layer: FeatureLayer, head: torch.Tensor) -> None:
         self.module = layer
         self._head = head
 
-    def loss(self, lesson: Lesson) -> torch.Tensor:
-        states = lesson.states + NOISE * lesson.states.std() * (2 * torch.rand_like(lesson.states) - 1)
-        guessed = self._following(states, lesson)
-        wanted = lesson.states[lesson.start + 1 :]
+    def loss(self, example: Example) -> torch.Tensor:
+        states = example.states + NOISE * example.states.std() * (2 * torch.rand_like(example.states) - 1)
+        guessed = self._following(states, example)
+        wanted = example.states[example.start + 1 :]
         chosen = torch.randperm(len(wanted))[:POSITIONS]
         distribution = bounded(linear(wanted[chosen], self._head)).softmax(dim=-1)
         distance = smooth_l1_loss(guessed, wanted) / wanted.square().mean()
@@ -38,17 +38,17 @@ class EagleTrainee:
             bounded(linear(guessed[chosen], self._head)), distribution
         )
 
-    def right(self, lesson: Lesson) -> torch.Tensor:
+    def right(self, example: Example) -> torch.Tensor:
         """Of the first drafted token; those after it follow from states of the layer's own making."""
-        guessed = self._following(lesson.states, lesson)[:-1]
+        guessed = self._following(example.states, example)[:-1]
         pieces = torch.split(guessed, POSITIONS)
         guesses = torch.cat([linear(piece, self._head).argmax(dim=-1) for piece in pieces])
-        return (guesses == lesson.ids[lesson.start + 2 :])[:, None]
+        return (guesses == example.ids[example.start + 2 :])[:, None]
 
-    def _following(self, states: torch.Tensor, lesson: Lesson) -> torch.Tensor:
+    def _following(self, states: torch.Tensor, example: Example) -> torch.Tensor:
         """The states one position on, of every pair from the text's start."""
-        made: torch.Tensor = self.module(states[:-1], lesson.embeddings[1:], 0, LayerCache())
-        return made[lesson.start :]
+        made: torch.Tensor = self.module(states[:-1], example.embeddings[1:], 0, LayerCache())
+        return made[example.start :]
 
 
 def new_eagle(checkpoint: Checkpoint) -> FeatureLayer:

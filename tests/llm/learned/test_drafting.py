@@ -13,22 +13,23 @@ from safetensors.torch import load_file
 from llm.cache import CallCache, HiddenHistory, NoHiddenStates
 from llm.checkpoints import Config
 from llm.draft_gate import DraftGate, PassCosts
-from llm.drafters.draft_heads import DraftHeads
-from llm.drafters.early_exit import EarlyExitDrafting
-from llm.drafters.feature_layer import Design, FeatureLayer, LayerCache
-from llm.drafters.features import FeatureDrafting
-from llm.drafters.heads import HeadsError, MedusaDrafting, MedusaHeads
+from llm.drafters.learned.compatibility import HeadsError
+from llm.drafters.learned.early_exit import EarlyExitDrafting
+from llm.drafters.learned.feature_drafter import FeatureDrafting
+from llm.drafters.learned.feature_layer import Design, FeatureLayer, LayerCache
+from llm.drafters.learned.load import DraftHeads
+from llm.drafters.learned.medusa import MedusaDrafting, MedusaHeads
+from llm.drafters.learned.training.dataset import Example, TrainingText, examples, head_matrix
+from llm.drafters.learned.training.loop import Report, train
+from llm.drafters.learned.training.train_eagle import EagleObjective
+from llm.drafters.learned.training.train_medusa import MedusaObjective
 from llm.engine import Generation
 from llm.fair_lock import FairLock
 from llm.sampling import Sampling
-from llm.training.eagle import EagleTrainee
-from llm.training.food import Lesson, Text, head_matrix, lessons
-from llm.training.loop import Report, train
-from llm.training.medusa import MedusaTrainee
 from llm.verify import Coupled, Rejection
 from tests.llm.contract import UnderContract
 from tests.llm.harness import generation
-from tests.llm.hidden_toys import HIDDEN, VOCABULARY, HiddenToy, hidden_toy, toy_replies
+from tests.llm.learned.hidden_toys import HIDDEN, VOCABULARY, HiddenToy, hidden_toy, toy_replies
 from tests.llm.toys import ToyTarget, random_rows
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")  # layers this small are slower on two
@@ -99,17 +100,17 @@ def test_a_layer_count_that_is_the_whole_model_is_always_right() -> None:
 
 
 @pytest.fixture(scope="module")
-def food() -> list[Lesson]:
-    return lessons(hidden_toy(), [Text(ids) for ids in toy_replies()])
+def dataset() -> list[Example]:
+    return examples(hidden_toy(), [TrainingText(ids) for ids in toy_replies()])
 
 
 @pytest.fixture(scope="module")
-def medusa(food: list[Lesson]) -> tuple[MedusaHeads, Report]:
+def medusa(dataset: list[Example]) -> tuple[MedusaHeads, Report]:
     heads = MedusaHeads(3, HIDDEN)
     told: list[float] = []
     report = train(
-        MedusaTrainee(heads, head_matrix(hidden_toy())),
-        food,
+        MedusaObjective(heads, head_matrix(hidden_toy())),
+        dataset,
         steps=200,
         learning_rate=0.02,
         progress=lambda step, loss: told.append(loss),
@@ -119,10 +120,10 @@ def medusa(food: list[Lesson]) -> tuple[MedusaHeads, Report]:
 
 
 @pytest.fixture(scope="module")
-def eagle(food: list[Lesson]) -> tuple[FeatureLayer, Report]:
+def eagle(dataset: list[Example]) -> tuple[FeatureLayer, Report]:
     torch.manual_seed(0)
     layer = FeatureLayer(SIZES)
-    report = train(EagleTrainee(layer, head_matrix(hidden_toy())), food, steps=150, learning_rate=0.004)
+    report = train(EagleObjective(layer, head_matrix(hidden_toy())), dataset, steps=150, learning_rate=0.004)
     return layer, report
 
 
@@ -144,10 +145,16 @@ def test_a_trained_eagle_head_is_right_more_often(eagle: tuple[FeatureLayer, Rep
     assert trained.stats.tokens_per_pass > max(2.0, run(drafting("eagle")).stats.tokens_per_pass)
 
 
-def test_the_same_seed_trains_the_same_heads(food: list[Lesson]) -> None:
+def test_the_same_seed_trains_the_same_heads(dataset: list[Example]) -> None:
     def weights() -> torch.Tensor:
         heads = MedusaHeads(2, HIDDEN)
-        train(MedusaTrainee(heads, head_matrix(hidden_toy())), food[:9], steps=5, learning_rate=0.01, seed=3)
+        train(
+            MedusaObjective(heads, head_matrix(hidden_toy())),
+            dataset[:9],
+            steps=5,
+            learning_rate=0.01,
+            seed=3,
+        )
         return heads.heads[0].block.weight
 
     assert torch.equal(weights(), weights())
@@ -191,16 +198,16 @@ def test_what_are_no_heads_is_told(tmp_path: Path) -> None:
 
 def test_training_needs_hidden_states_and_text() -> None:
     with pytest.raises(HeadsError, match="does not hand out hidden states"):
-        lessons(ToyTarget(random_rows(VOCABULARY), VOCABULARY), [Text((1, 2, 3, 4, 5, 6, 7, 8))])
+        examples(ToyTarget(random_rows(VOCABULARY), VOCABULARY), [TrainingText((1, 2, 3, 4, 5, 6, 7, 8))])
     with pytest.raises(HeadsError, match="too little to train on"):
-        train(MedusaTrainee(MedusaHeads(2, HIDDEN), torch.zeros(1)), [], steps=1, learning_rate=0.1)
+        train(MedusaObjective(MedusaHeads(2, HIDDEN), torch.zeros(1)), [], steps=1, learning_rate=0.1)
 
 
 def test_a_training_that_goes_astray_is_told() -> None:
-    food = lessons(hidden_toy(), [Text((1, 2, 3) * 4), Text((3, 2, 1) * 4)])
-    trainee = MedusaTrainee(MedusaHeads(2, HIDDEN), head_matrix(hidden_toy()))
+    dataset = examples(hidden_toy(), [TrainingText((1, 2, 3) * 4), TrainingText((3, 2, 1) * 4)])
+    objective = MedusaObjective(MedusaHeads(2, HIDDEN), head_matrix(hidden_toy()))
     with pytest.raises(HeadsError, match="lower learning rate"):
-        train(trainee, food, steps=9, learning_rate=1e30)
+        train(objective, dataset, steps=9, learning_rate=1e30)
 
 
 def test_heads_that_do_not_fit_are_told() -> None:

@@ -16,8 +16,8 @@ from safetensors.torch import load_file, save_file
 
 from llm.checkpoints import Config
 from llm.checkpoints.safetensors_folder import decoder_config
-from llm.drafters.feature_layer import Design, FeatureLayer
-from llm.drafters.heads import HeadsError
+from llm.drafters.learned.compatibility import HeadsError
+from llm.drafters.learned.feature_layer import Design, FeatureLayer
 
 WEIGHTS = "model.safetensors"
 _NAMES = {

@@ -9,8 +9,8 @@ from typing import Protocol
 import torch
 from torch import nn
 
-from llm.drafters.heads import HeadsError
-from llm.training.food import Lesson
+from llm.drafters.learned.compatibility import HeadsError
+from llm.drafters.learned.training.dataset import Example
 
 HELD_OUT = 8
 """One text in so many is kept out of the training to be judged by."""
@@ -21,17 +21,17 @@ DEEPEST = 60.0
 """e^-60 is 1e-26: far below any probability that matters, far above the smallest normal float32."""
 
 
-class Trainee(Protocol):
-    """Heads with what it takes to train them."""
+class Objective(Protocol):
+    """Heads, the loss that trains them, and what counts as a right guess."""
 
     @property
     def module(self) -> nn.Module: ...
 
-    def loss(self, lesson: Lesson) -> torch.Tensor:
+    def loss(self, example: Example) -> torch.Tensor:
         """A scalar to be made smaller."""
         ...
 
-    def right(self, lesson: Lesson) -> torch.Tensor:
+    def right(self, example: Example) -> torch.Tensor:
         """Where the heads' best guess is the text's own token: bool [positions, tokens ahead]."""
         ...
 
@@ -52,8 +52,8 @@ class Report:
 
 
 def train(
-    trainee: Trainee,
-    lessons: Sequence[Lesson],
+    objective: Objective,
+    examples: Sequence[Example],
     *,
     steps: int,
     learning_rate: float,
@@ -65,39 +65,39 @@ def train(
     `progress` is told each step's loss. The same seed gives the same heads. Raises `HeadsError` for fewer
     than two texts, and where the loss is no number any more.
     """
-    if len(lessons) < 2:
+    if len(examples) < 2:
         raise HeadsError("there is too little to train on: give at least two texts of a sentence or more")
     torch.manual_seed(seed)
-    held_out = lessons[::HELD_OUT] if len(lessons) >= HELD_OUT else lessons[:1]
-    kept = [lesson for lesson in lessons if not any(lesson is other for other in held_out)]
-    before = share_right(trainee, held_out)
-    optimizer = torch.optim.AdamW(trainee.module.parameters(), lr=learning_rate, betas=(0.9, 0.95))
+    held_out = examples[::HELD_OUT] if len(examples) >= HELD_OUT else examples[:1]
+    kept = [example for example in examples if not any(example is other for other in held_out)]
+    before = accuracy(objective, held_out)
+    optimizer = torch.optim.AdamW(objective.module.parameters(), lr=learning_rate, betas=(0.9, 0.95))
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, total_iters=steps)
-    trainee.module.train()
+    objective.module.train()
     losses: list[float] = []
     order: list[int] = []
     for step in range(steps):
         order = order or torch.randperm(len(kept)).tolist()
-        loss = trainee.loss(kept[order.pop()])
+        loss = objective.loss(kept[order.pop()])
         if not torch.isfinite(loss):
             raise HeadsError(f"the loss is no number after {step} steps: train at a lower learning rate")
         optimizer.zero_grad()
         torch.autograd.backward(loss)
-        nn.utils.clip_grad_norm_(trainee.module.parameters(), CLIP)
+        nn.utils.clip_grad_norm_(objective.module.parameters(), CLIP)
         optimizer.step()
         schedule.step()
         losses.append(float(loss.detach()))
         progress(step + 1, losses[-1])
-    trainee.module.eval()
+    objective.module.eval()
     part = max(1, steps // 10)
     return Report(
         steps=steps,
-        texts=len(lessons),
-        tokens=sum(len(lesson.ids) for lesson in lessons),
+        texts=len(examples),
+        tokens=sum(len(example.ids) for example in examples),
         first_loss=sum(losses[:part]) / part,
         last_loss=sum(losses[-part:]) / part,
         before=before,
-        after=share_right(trainee, held_out),
+        after=accuracy(objective, held_out),
     )
 
 
@@ -111,7 +111,7 @@ def bounded(logits: torch.Tensor) -> torch.Tensor:
 
 
 @torch.inference_mode()
-def share_right(trainee: Trainee, lessons: Sequence[Lesson]) -> tuple[float, ...]:
+def accuracy(objective: Objective, examples: Sequence[Example]) -> tuple[float, ...]:
     """How often the heads' best guess is the text's own token, for each token ahead."""
-    right = torch.cat([trainee.right(lesson) for lesson in lessons])
+    right = torch.cat([objective.right(example) for example in examples])
     return tuple(right.float().mean(dim=0).tolist())

@@ -11,8 +11,9 @@ import time
 
 from llm.cache import CallCache
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
-from llm.drafters.heads import HeadsError
-from llm.drafters.sampled_draft import Clock, SampledDraft, quickest
+from llm.drafters.learned.compatibility import HeadsError
+from llm.drafters.sampled_draft import SampledDraft
+from llm.drafters.timing import Clock, quickest
 from llm.fair_lock import FairLock
 from llm.targets.base import PeekingTarget, Target
 
@@ -40,12 +41,12 @@ class EarlyExitDrafting:
         finally:
             cache.close()
 
-    def open(self, cache: CallCache) -> EarlyExit:
+    def open(self, cache: CallCache) -> EarlyExitDrafter:
         """A call's drafter."""
-        return EarlyExit(self, cache)
+        return EarlyExitDrafter(self, cache)
 
 
-class EarlyExit(FreeDrafter):
+class EarlyExitDrafter(FreeDrafter):
     """Drafts with the first layers, ahead of what the cache has read."""
 
     name = "early-exit"

@@ -1,4 +1,4 @@
-"""What heads are trained on: id sequences, a corpus or the target's own replies, with its hidden states."""
+"""The dataset that heads are trained on: texts of a corpus or own replies, with the target's hidden states."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from llm.drafters.heads import HeadsError
+from llm.drafters.learned.compatibility import HeadsError, with_hidden_states
 from llm.language_model import Finished, LanguageModel, Message, Sampling
 from llm.targets.base import HiddenCache, HiddenTarget, Target
 from llm.tokenizer import Tokenizer
@@ -17,19 +17,19 @@ WINDOW = 256
 """Tokens of a corpus that are read at a time, from an empty cache."""
 
 SHORTEST = 8
-"""A text of fewer tokens teaches nothing about what comes several tokens later."""
+"""A shorter text has too few tokens for the heads that look several tokens ahead."""
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """Ids, and from where on they are worth learning: a reply's prompt is only read."""
+class TrainingText:
+    """Ids, and from where on they are learned from: a reply's prompt is only read."""
 
     ids: tuple[int, ...]
     start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class Example:
     """A text as the target read it: ids int64 [n], hidden states and embeddings float32 [n, hidden]."""
 
     ids: torch.Tensor
@@ -38,10 +38,10 @@ class Lesson:
     start: int
 
 
-def corpus_texts(corpus: str, tokenizer: Tokenizer) -> list[Text]:
+def corpus_texts(corpus: str, tokenizer: Tokenizer) -> list[TrainingText]:
     """Windows of a corpus, none across an empty line."""
     return [
-        Text(ids[start : start + WINDOW])
+        TrainingText(ids[start : start + WINDOW])
         for paragraph in corpus.split("\n\n")
         for ids in [tokenizer.encode(paragraph.strip())]
         for start in range(0, len(ids), WINDOW)
@@ -51,7 +51,7 @@ def corpus_texts(corpus: str, tokenizer: Tokenizer) -> list[Text]:
 
 def own_replies(
     model: LanguageModel, system: str, prompts: Sequence[str], sampling: Sampling
-) -> Iterator[Text]:
+) -> Iterator[TrainingText]:
     """The model's answer to each prompt, under a system message (empty: none)."""
     for prompt in prompts:
         messages = [Message("system", system)] if system else []
@@ -63,23 +63,23 @@ def own_replies(
             conversation.close()
         read = model.prompts.prompt(messages).ids
         if isinstance(last, Finished) and len(last.ids) >= SHORTEST:
-            yield Text((*read, *last.ids), len(read) - 1)
+            yield TrainingText((*read, *last.ids), len(read) - 1)
 
 
-def lessons(
-    target: Target, texts: Sequence[Text], progress: Callable[[int], None] = lambda done: None
-) -> list[Lesson]:
+def examples(
+    target: Target, texts: Sequence[TrainingText], progress: Callable[[int], None] = lambda done: None
+) -> list[Example]:
     """Read the texts. Raises `HeadsError` where the target does not hand out hidden states."""
     made = []
     for done, text in enumerate(texts):
-        made.append(_lesson(_with_hidden(target), text))
+        made.append(_example(with_hidden_states(target), text))
         progress(done + 1)
     return made
 
 
 def head_matrix(target: Target) -> torch.Tensor:
     """The target's head as a matrix float32 [vocabulary, hidden], found by projecting unit vectors."""
-    source = _with_hidden(target)
+    source = with_hidden_states(target)
     cache = _open(source)
     try:
         units = np.eye(source.hidden_size, dtype=np.float32)
@@ -89,7 +89,7 @@ def head_matrix(target: Target) -> torch.Tensor:
     return torch.from_numpy(np.ascontiguousarray(np.concatenate(columns).T))
 
 
-def _lesson(target: HiddenTarget, text: Text) -> Lesson:
+def _example(target: HiddenTarget, text: TrainingText) -> Example:
     cache = _open(target)
     try:
         cache.keep_hidden(len(text.ids))
@@ -97,13 +97,7 @@ def _lesson(target: HiddenTarget, text: Text) -> Lesson:
         states = torch.from_numpy(cache.hidden(len(text.ids)).copy())
     finally:
         cache.close()
-    return Lesson(torch.tensor(text.ids), states, torch.from_numpy(target.embed(text.ids)), text.start)
-
-
-def _with_hidden(target: Target) -> HiddenTarget:
-    if not isinstance(target, HiddenTarget):
-        raise HeadsError(f"{target.name} does not hand out hidden states, which heads need")
-    return target
+    return Example(torch.tensor(text.ids), states, torch.from_numpy(target.embed(text.ids)), text.start)
 
 
 def _open(target: HiddenTarget) -> HiddenCache:

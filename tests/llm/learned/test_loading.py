@@ -13,14 +13,15 @@ from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRot
 from transformers.models.qwen2.modeling_qwen2 import Qwen2DecoderLayer
 
 from llm.checkpoints import CheckpointError, read_checkpoint
-from llm.drafters.draft_heads import load_heads, open_draft_heads, save_heads
-from llm.drafters.feature_layer import FeatureLayer, LayerCache
-from llm.drafters.heads import HeadsError, MedusaHeads
-from llm.drafters.mtp import load_mtp
+from llm.drafters.learned.compatibility import HeadsError
+from llm.drafters.learned.feature_layer import FeatureLayer, LayerCache
+from llm.drafters.learned.load import load_heads, open_draft_heads, save_heads
+from llm.drafters.learned.medusa import MedusaHeads
+from llm.drafters.learned.mtp import load_mtp
+from llm.drafters.learned.training.train_eagle import new_eagle
 from llm.language_model import Finished, LanguageModel, Message, Sampling
 from llm.targets.base import Target
 from llm.targets.load import load_target
-from llm.training.eagle import new_eagle
 from tests.llm.checkpoints.tiny import hugging_face_model, write_gguf
 from tests.llm.toys import byte_tokenizer
 

@@ -10,9 +10,10 @@ import torch
 
 from llm.cache import CallCache, common_prefix
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
-from llm.drafters.feature_layer import FeatureLayer, LayerCache
-from llm.drafters.heads import check_hidden_size
-from llm.drafters.sampled_draft import Clock, SampledDraft, quickest
+from llm.drafters.learned.compatibility import check_hidden_size
+from llm.drafters.learned.feature_layer import FeatureLayer, LayerCache
+from llm.drafters.sampled_draft import SampledDraft
+from llm.drafters.timing import Clock, quickest
 from llm.fair_lock import FairLock
 from llm.targets.base import Hidden, Target
 

@@ -14,13 +14,14 @@ from typing import Any, Literal, Protocol
 from llm.cache import CallCache
 from llm.checkpoints import Config, fingerprint
 from llm.drafters.base import Drafter
-from llm.drafters.eagle import load_eagle, save_eagle
-from llm.drafters.early_exit import EarlyExitDrafting
-from llm.drafters.feature_layer import FeatureLayer
-from llm.drafters.features import FeatureDrafting
-from llm.drafters.heads import HeadsError, MedusaDrafting, MedusaHeads
-from llm.drafters.mtp import load_mtp
-from llm.drafters.sampled_draft import Clock
+from llm.drafters.learned.compatibility import HeadsError
+from llm.drafters.learned.eagle import load_eagle, save_eagle
+from llm.drafters.learned.early_exit import EarlyExitDrafting
+from llm.drafters.learned.feature_drafter import FeatureDrafting
+from llm.drafters.learned.feature_layer import FeatureLayer
+from llm.drafters.learned.medusa import MedusaDrafting, MedusaHeads
+from llm.drafters.learned.mtp import load_mtp
+from llm.drafters.timing import Clock
 from llm.targets.base import Target
 
 MANIFEST = "draft_heads.json"
