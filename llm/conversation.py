@@ -17,6 +17,7 @@ from llm.reply_stream import Finished, ReplyEvent, ReplyStream
 from llm.sampling import Sampling
 from llm.sentences import SentencePolicy, SentenceStream
 from llm.stats import ReplyStats
+from llm.verify import Verifier
 
 if TYPE_CHECKING:
     from llm.language_model import LanguageModel
@@ -28,10 +29,16 @@ class Conversation:
     """One call: its key-value cache and its drafters. Used by one thread at a time."""
 
     def __init__(
-        self, model: LanguageModel, cache: CallCache, drafters: Sequence[Drafter], sentences: SentencePolicy
+        self,
+        model: LanguageModel,
+        cache: CallCache,
+        drafters: Sequence[Drafter],
+        sentences: SentencePolicy,
+        verifier: Verifier,
     ) -> None:
         self._model = model
         self._sentences = sentences
+        self._verifier = verifier
         self._cache = cache
         self._drafters = drafters
         self._gate = DraftGate(drafters, model.pass_costs, model.target.vocabulary)
@@ -74,7 +81,7 @@ class Conversation:
         prompt = self._model.prompts.prompt(messages)
         self._tell_dropped(prompt.dropped_messages)
         stats = ReplyStats(
-            verification=self._model.verifier.name,
+            verification=self._verifier.name,
             started=started,
             prompt_tokens=len(prompt.ids),
             reply_draft_tokens=len(draft),
@@ -84,7 +91,7 @@ class Conversation:
             self._cache,
             self._state(prompt.ids, sampling, tuple(draft), messages, cancelled),
             self._gate,
-            self._model.verifier,
+            self._verifier,
             stats,
             room=min(sampling.max_tokens, self._model.target.context - len(prompt.ids)),
             cancelled=cancelled,
@@ -122,7 +129,7 @@ class Conversation:
         bad_words = model.word_ids(sampling.bad_words)
         processors = Processors(sampling, len(ids), model.tokenizer.ends, bad_words)
         noise = SeededNoise(sampling.seed, turn=len(messages))
-        purpose = model.verifier.draft_purpose
+        purpose = self._verifier.draft_purpose
         return ReplyState(ids, len(ids), processors, noise, purpose, previous, messages[-1].text, cancelled)
 
     def _tell_dropped(self, messages: int) -> None:

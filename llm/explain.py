@@ -15,6 +15,7 @@ from llm.language_model import LanguageModel
 from llm.prompt import Message
 from llm.reply_stream import Finished
 from llm.sampling import Sampling
+from llm.verify import Verification
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +132,19 @@ def explained(model: LanguageModel, passes: Sequence[Pass], finished: Finished) 
 
 
 def explain(
-    model: LanguageModel, messages: Sequence[Message], sampling: Sampling, *, taught: str = ""
+    model: LanguageModel,
+    messages: Sequence[Message],
+    sampling: Sampling,
+    *,
+    taught: str = "",
+    verification: Verification = "coupled",
 ) -> Explanation:
     """Answer the messages in a call of its own and tell how the reply came about, pass by pass.
 
     `taught`: what a call teaches its drafters when it begins, a fact a line (`Conversation.learn`).
+    `verification`: as in `LanguageModel.open`.
     """
-    conversation = model.open()
+    conversation = model.open(verification=verification)
     conversation.learn(taught)
     passes: list[Pass] = []
     try:

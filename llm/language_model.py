@@ -57,8 +57,7 @@ _UNMEASURED_COSTS = {1: 1.0, 2: 1.05, 4: 1.2, 8: 1.75, 16: 3.0}
 class LanguageModel:
     """Weights and everything else that calls share. Conversations may run side by side from several threads.
 
-    `drafters` names the free ones to use, in the order in which a tie is decided. `verification` is the rule
-    of `llm.verify`; only `coupled` gives the same tokens whatever was drafted.
+    `drafters` names the free ones to use, in the order in which a tie is decided.
     """
 
     def __init__(
@@ -70,7 +69,6 @@ class LanguageModel:
         draft_model: Target | None = None,
         heads: DraftHeads | None = None,
         clock: Callable[[], float] = time.perf_counter,
-        verification: Verification = "coupled",
     ) -> None:
         if unknown := set(drafters) - set(FREE_DRAFTERS):
             raise ValueError(f"unknown drafters {sorted(unknown)}; known: {', '.join(FREE_DRAFTERS)}")
@@ -82,7 +80,6 @@ class LanguageModel:
         self.target = target
         self.tokenizer = tokenizer
         self.clock = clock
-        self.verifier = verifier(verification)
         self.prompts = PromptWriter(tokenizer, target.context)
         self.pass_costs = PassCosts(_UNMEASURED_COSTS)
         self.tie_guard = TieGuard.of(target)
@@ -104,7 +101,6 @@ class LanguageModel:
         heads: str = "",
         cache: Path | None = None,
         clock: Callable[[], float] = time.perf_counter,
-        verification: Verification = "coupled",
         progress: Callable[[str], None] = lambda message: None,
     ) -> Self:
         """Load a GGUF file or a Hugging Face folder. Converted files go to `cache`.
@@ -129,14 +125,22 @@ class LanguageModel:
             draft_model=small,
             heads=open_draft_heads(heads, path, target, clock) if heads else None,
             clock=clock,
-            verification=verification,
         )
 
-    def open(self, *, tenant: str = "", sentences: SentencePolicy = WHOLE_SENTENCES) -> Conversation:
+    def open(
+        self,
+        *,
+        tenant: str = "",
+        sentences: SentencePolicy = WHOLE_SENTENCES,
+        verification: Verification = "coupled",
+    ) -> Conversation:
         """A new call. Calls of one tenant share what their drafters remember; without a tenant nothing is.
 
-        `sentences`: how replies are cut into what is voiced at a time.
+        `sentences`: how replies are cut into what is voiced at a time. `verification`: the rule of
+        `llm.verify` by which drafts are checked; only `coupled` gives the same tokens whatever was drafted.
+        Raises `ValueError` for an unknown rule.
         """
+        rule = verifier(verification)
         memory = self._memories.of(tenant)
         makers: dict[str, Callable[[], Drafter]] = {
             "reply": PreviousReply,
@@ -152,7 +156,7 @@ class LanguageModel:
             drafters.append(self._heads.open(cache))
         if self._draft_model is not None:
             drafters.append(ModelDrafter(self._draft_model, self._pass_lock))
-        return Conversation(self, cache, drafters, sentences)
+        return Conversation(self, cache, drafters, sentences, rule)
 
     def warm_up(self) -> None:
         """Measure what a pass costs at each width, so that the gate knows what a drafted token costs here."""

@@ -22,6 +22,7 @@ from llm.reply_stream import Delta, Finished, ReplyEvent, Sentence
 from llm.sampling import Sampling
 from llm.sentences import WHOLE_SENTENCES, SentencePolicy, SentenceStream
 from llm.stats import ReplyStats
+from llm.verify import Verification
 
 _POLL_SECONDS = 0.02
 _STALL_SECONDS = 1.0
@@ -57,8 +58,15 @@ class RemoteLanguageModel:
             headers=headers, timeout=httpx.Timeout(timeout, connect=3.0), transport=transport
         )
 
-    def open(self, *, tenant: str = "", sentences: SentencePolicy = WHOLE_SENTENCES) -> RemoteConversation:
-        """A new call. The server keeps its own caches, so there is nothing to set up."""
+    def open(
+        self,
+        *,
+        tenant: str = "",
+        sentences: SentencePolicy = WHOLE_SENTENCES,
+        verification: Verification = "coupled",
+    ) -> RemoteConversation:
+        """A new call. The server keeps its own caches and checks its own drafts by its own rule, so `tenant`
+        and `verification` change nothing."""
         return RemoteConversation(self, sentences)
 
     def warm_up(self) -> None:

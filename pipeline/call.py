@@ -92,7 +92,9 @@ class Call:
             call_id=self.id, agent=self.agent.name, origin=self._origin, caller=self._caller, now=self.now()
         )
         self.talk = self.stages.language.open(
-            tenant=self.agent.name, sentences=self.agent.sentences.policy(self.agent.language)
+            tenant=self.agent.name,
+            sentences=self.agent.sentences.policy(self.agent.language),
+            verification=self.agent.speculation.verification,
         )
         try:
             async with asyncio.TaskGroup() as group:

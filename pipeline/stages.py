@@ -11,6 +11,7 @@ from asr.recogniser import Partial, Transcript
 from asr.vad import VoiceFrame
 from llm.language_model import Message
 from llm.sentences import SentencePolicy
+from llm.verify import Verification
 from pipeline.events import Audio
 from pipeline.precedence import Precedence
 from pipeline.reply import Speaker
@@ -62,7 +63,9 @@ class EndOfTurnDetector(Protocol):
 
 
 class LanguageStage(Protocol):
-    def open(self, *, tenant: str = "", sentences: SentencePolicy = ...) -> Talk: ...
+    def open(
+        self, *, tenant: str = "", sentences: SentencePolicy = ..., verification: Verification = ...
+    ) -> Talk: ...
 
 
 @dataclass(frozen=True, slots=True)

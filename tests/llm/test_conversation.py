@@ -263,7 +263,7 @@ def test_a_drafter_that_does_not_exist_is_named() -> None:
     with pytest.raises(ValueError, match=r"unknown drafters .*crystal ball"):
         LanguageModel(target(), TOKENIZER, drafters=("crystal ball",))
     with pytest.raises(ValueError, match="verification 'hopeful'"):
-        LanguageModel(target(), TOKENIZER, verification="hopeful")  # type: ignore[arg-type]
+        LanguageModel(target(), TOKENIZER).open(verification="hopeful")  # type: ignore[arg-type]
 
 
 def test_bad_words_are_never_written() -> None:

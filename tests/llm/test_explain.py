@@ -112,7 +112,7 @@ def test_what_a_call_teaches_its_drafters_is_drafted_here_too() -> None:
 
 
 def test_a_lossy_rule_is_named_wherever_a_reply_is_told() -> None:
-    lossy = explain(LanguageModel(target(), WordTokenizer(), verification="relaxed"), PROMPT, Sampling())
+    lossy = explain(LanguageModel(target(), WordTokenizer()), PROMPT, Sampling(), verification="relaxed")
     console = Console(record=True, width=100)
     lossy.render(console)
     assert "lossy" in console.export_text()

@@ -1,4 +1,4 @@
-"""The dataset that heads are trained on: texts of a corpus or own replies, with the target's hidden states."""
+"""What heads are trained on: texts of a corpus or own replies, with the target's hidden states."""
 
 from __future__ import annotations
 
