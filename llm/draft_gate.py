@@ -1,4 +1,4 @@
-"""How long a draft may be, or whether to draft at all: what it is expected to gain against what it costs.
+"""The draft gate: how long a draft may be, 0 included, by what it is expected to gain and what it costs.
 
 The expected tokens of a pass with g drafted tokens, each accepted with chance a once those before it were,
 are 1 + a + ... + a^g (2211.17192). Their cost is that of a pass over g + 1 rows, measured on this machine at

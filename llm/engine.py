@@ -1,4 +1,4 @@
-"""The loop: draft, verify in one pass, commit token by token, learn.
+"""The decoding loop: draft, verify in one pass, commit token by token, learn.
 
 The invariant that everything around it relies on: for every drafter, draft length, gate and cancel point,
 the committed tokens are a function of (prompt, sampling parameters, seed) only. It holds for coupled
@@ -24,7 +24,7 @@ Reason = Literal["eos", "stop", "length", "cancelled"]
 
 
 class Proposer(Protocol):
-    """Where the loop gets its drafts from, told about their fate: the gate, or a test's script."""
+    """Gives the loop its drafts and is told what was committed: the gate, or a test's script."""
 
     def draft(self, state: ReplyState, budget: int) -> Draft: ...
 

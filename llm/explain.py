@@ -1,4 +1,4 @@
-"""A reply taken apart, pass by pass: what was drafted, what the target said to it, what was kept."""
+"""A reply explained pass by pass: what was drafted, the verdict, what was kept."""
 
 from __future__ import annotations
 

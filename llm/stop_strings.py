@@ -1,4 +1,4 @@
-"""Where the text of a reply ends: stop strings, found at once, across tokens and characters."""
+"""Stop strings: where the text of a reply ends, found at once, across tokens and characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a row's bits depend on its block: whether the choice is the same for every row it could have been.
+"""The tie guard, where a row's bits depend on its block: whether every row it could be has the same choice.
 
 A target whose rows are not exact says by how much two logits of a row may move against each other, its
 `logit_tolerance`. A choice is settled when no such move can change it: the winner leads every token that

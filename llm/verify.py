@@ -1,4 +1,4 @@
-"""The verdict on a drafted token: what the target says in its place, and whether the draft goes on.
+"""Verification: which token is committed in a drafted one's place, and whether the draft goes on.
 
 Three rules. Each commits exactly one token a row, whatever was drafted:
 

@@ -1,4 +1,4 @@
-"""What a drafter is: a guess at the next tokens, from wherever it has one."""
+"""What every drafter is: a source of guessed next tokens. And what it gets and gives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from llm.processors import Processors, TokenDistribution
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Guessed ids. `source`: the drafter's name. `evidence`: how much speaks for it (a match's length).
+    """Guessed ids. `source`: the drafter's name. `evidence`: its strength (a match's length).
 
     `confidence` is the drafter's own estimate of the chance that each token is accepted, given that those
     before it were; the gate starts from it and learns. `distributions`: what the ids were drawn from, one an
@@ -50,7 +50,7 @@ class ReplyState:
     asked: str = ""
     """What the reply answers: the text of the last message."""
     cancelled: Callable[[], bool] = field(default=lambda: False)
-    """Whether nobody wants the reply any more: what takes a while asks now and then, and stops."""
+    """Whether the reply was cancelled: a drafter that takes a while asks between its steps, and stops."""
 
     @property
     def position(self) -> int:

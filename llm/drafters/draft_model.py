@@ -14,7 +14,7 @@ from llm.targets.base import Target
 from llm.tokenizer import Tokenizer
 
 GIVES_UP_BELOW = 0.4
-"""A draft ends with a token that the draft model itself rates below this: the rest would be luck."""
+"""A draft ends with a token that the draft model rates below this: those after it are seldom accepted."""
 
 
 class IncompatibleVocabulary(ValueError):

@@ -1,6 +1,6 @@
 """The fact drafter: finds the taught fact that answers the question by the words they share, and drafts it.
 
-The other lookups need tokens of the reply before they can say anything. A question and the fact that answers
+The other drafters need tokens of the reply before they can draft. A question and the fact that answers
 it share words, so this one drafts a whole sentence before the first token. Where the caller said something
 and asks to have it read back, their own words are the guess. Both are compared with the reply as text: the
 same words are other tokens behind a quotation mark, or at the beginning of a sentence.
@@ -27,7 +27,7 @@ _SURE = 6
 
 _YES, _NO = "Yes, ", "No"
 _LOOSE, _OPENED, _CLOSE, _ASKED, _AGREED = 4, 8, 12, 16, 24
-"""What speaks for a draft (`Draft.evidence`), apart from the strengths of a guess at a whole reply: the gate
+"""The strength of a draft (`Draft.evidence`), apart from the strengths of a guess at a whole reply: the gate
 learns about each on its own. The words of a question are seldom said again, those of a request often.
 """
 

@@ -1,4 +1,4 @@
-"""Phrases that replies begin with: the only free drafter with something to say before the first token."""
+"""Phrases that replies begin with: drafted before the first token."""
 
 from __future__ import annotations
 

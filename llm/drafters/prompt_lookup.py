@@ -23,7 +23,7 @@ class PromptLookup(FreeDrafter):
     """Drafts from the call's own prompt and the reply so far.
 
     The longest match of at least two tokens counts; a single token occurs everywhere and says nothing. The
-    draft is at most `CARRIES` times as long as what spoke for it, as a short match seldom carries far. Before
+    draft is at most `CARRIES` times as long as its match, as a short one seldom goes on for long. Before
     the first token there is nothing: the template's header matches wherever a reply began.
     """
 

@@ -1,4 +1,4 @@
-"""What a target is: shared weights, and one key-value cache a call with a position that moves both ways.
+"""What every target is: shared weights, and a key-value cache for each call that can be rolled back.
 
 A *target* is the model that has the last word on every token. A *pass* is one run of it over the next ids.
 Rolling back a draft is `Cache.truncate`: the position moves, nothing is copied or cleared, and the next

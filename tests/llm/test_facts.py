@@ -1,4 +1,4 @@
-"""The drafter that guesses which fact answers, and the ways in which a caller's words are said back."""
+"""The fact drafter, and the ways in which a caller's words are rephrased."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from llm.fair_lock import FairLock
 from llm.targets.base import Logits, Target
 
 GIVES_UP_BELOW = 0.3
-"""A draft ends with a token that its head rates below this: the rest would be luck."""
+"""A draft ends with a token that its head rates below this: those after it are seldom accepted."""
 
 
 NEVER = -1e9
