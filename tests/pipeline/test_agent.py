@@ -12,6 +12,7 @@ import pytest
 from llm.language_model import LanguageModel, Sampling
 from llm.sentences import SentencePolicy
 from llm.verify import Verification
+from pipeline import language
 from pipeline.agent import (
     AgentError,
     Patience,
@@ -22,6 +23,7 @@ from pipeline.agent import (
     find_agents,
     load_agent,
 )
+from pipeline.config import load
 from pipeline.turn_policy import TurnPolicy
 from tests.llm.toys import ToyTarget, byte_tokenizer, random_rows
 from tests.pipeline.fakes import agent, question
@@ -179,6 +181,14 @@ def test_each_rule_checks_the_drafts_of_a_call(rule: Verification) -> None:
     figures = scene.records[0].language
     assert figures["verification"].split()[0] == rule
     assert figures["spec_decode_num_accepted_tokens"] > 0
+
+
+def test_a_reply_is_explained_by_the_agents_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "counter.toml").write_text(EVERYTHING)
+    toy = LanguageModel(ToyTarget(random_rows(258, seed=3, memory=1), 258), byte_tokenizer())
+    monkeypatch.setattr(language, "load_embedded", lambda settings: toy)
+    explanation = language.explain(load({"agent": str(tmp_path / "counter.toml")}), "Hi", max_tokens=4)
+    assert explanation.stats["verification"] == "rejection"
 
 
 def test_an_unknown_agent_lists_the_known(tmp_path: Path) -> None:
