@@ -46,7 +46,7 @@ Cancelled = Callable[[], bool]
 class Partial:
     """What is known while the caller speaks: words that stay, and text that may still change."""
 
-    committed: tuple[Word, ...]
+    settled: tuple[Word, ...]
     tentative: str
 
 
@@ -147,8 +147,8 @@ class Utterance:
         self._passing = threading.Lock()
         self._pending: list[Audio] = []
         self._pending_samples = 0
-        self._committed: list[Word] = []
-        self._settled: list[_Heard] = []  # those of the committed words whose audio is in the window
+        self._settled_words: list[Word] = []
+        self._settled_in_window: list[_Heard] = []  # those of them whose audio is in the window
         self._tentative: list[_Heard] = []
         self._heard_to = 0.0  # the end of the audio that the last pass saw
         self._voice_heard_to = 0.0  # and of the voice in it
@@ -173,17 +173,17 @@ class Utterance:
             if self._hear_pending(cancelled):
                 self._settle_stable()
                 self._last_cost = self._clock() - started
-            return Partial(tuple(self._committed), "".join(heard.word.text for heard in self._tentative))
+            return Partial(tuple(self._settled_words), "".join(heard.word.text for heard in self._tentative))
 
     def finish(self, cancelled: Cancelled) -> Transcript:
         """The transcript up to all that was fed. Costs nothing where the last pass heard all of the voice.
 
-        The utterance may be fed and finished again when the caller goes on: committed words stay, the rest
+        The utterance may be fed and finished again when the caller goes on: settled words stay, the rest
         may change. Cancelled, it tells what was known.
         """
         with self._passing:
             self._hear_pending(cancelled)
-            words = (*self._committed, *(heard.word for heard in self._tentative))
+            words = (*self._settled_words, *(heard.word for heard in self._tentative))
             text = "".join(word.text for word in words).strip()
             return Transcript(text, words, self._window.end, self._closing())
 
@@ -208,7 +208,7 @@ class Utterance:
 
     def _append(self, audio: Audio) -> None:
         self._window.append(audio)
-        if not self._settled and not self._tentative:
+        if not self._settled_in_window and not self._tentative:
             voice_start = self._window.voice_start
             self._window.trim((self._window.end if voice_start is None else voice_start) - LEAD_IN)
 
@@ -221,7 +221,7 @@ class Utterance:
         if not self._unheard() or cancelled():
             return False
         voice_end = window.voice_end - window.start
-        forced = _ids(self._settled)
+        forced = _ids(self._settled_in_window)
         encoded = self._whisper.encode(window.features(PADDING))
         if cancelled():
             return False
@@ -234,7 +234,7 @@ class Utterance:
         self._tentative = self._prefer_hotwords(self._words(tokens[: hallucinations.placed(tokens)]), align)
         self._heard_to = max(window.voice_end, window.end)
         self._voice_heard_to = window.voice_end
-        if not self._settled and self._is_hallucination(voice_end):
+        if not self._settled_in_window and self._is_hallucination(voice_end):
             self._tentative = []
         return True
 
@@ -251,7 +251,7 @@ class Utterance:
     def _decoded(self, encoded: Encoded, forced: Sequence[int]) -> list[int]:
         window = self._window
         voice_end = window.voice_end - window.start
-        settled_to = self._settled[-1].word.end - window.start if self._settled else 0.0
+        settled_to = self._settled_in_window[-1].word.end - window.start if self._settled_in_window else 0.0
         limit = hallucinations.token_limit(voice_end - settled_to)
         return hallucinations.spoken(self._whisper.decode(encoded, forced, limit), voice_end)
 
@@ -298,18 +298,18 @@ class Utterance:
             old = self._window.end - LONGEST_WINDOW / 2
             self._settle(sum(heard.word.end < old for heard in self._tentative))
             self._drop(old)
-        elif length > LONG_WINDOW and self._settled:
-            self._drop(self._settled[-1].word.end - KEPT_CONTEXT)
+        elif length > LONG_WINDOW and self._settled_in_window:
+            self._drop(self._settled_in_window[-1].word.end - KEPT_CONTEXT)
 
     def _settle(self, count: int) -> None:
         settled, self._tentative = self._tentative[:count], self._tentative[count:]
-        self._settled.extend(settled)
-        self._committed.extend(heard.word for heard in settled)
+        self._settled_in_window.extend(settled)
+        self._settled_words.extend(heard.word for heard in settled)
 
     def _drop(self, start: float) -> None:
         """Shorten the window to begin between two settled words, at `start` or a little before."""
-        leaving = [heard for heard in self._settled if heard.word.end <= start]
+        leaving = [heard for heard in self._settled_in_window if heard.word.end <= start]
         if leaving:
             start = leaving[-1].word.end
-        self._settled = self._settled[len(leaving) :]
+        self._settled_in_window = self._settled_in_window[len(leaving) :]
         self._window.trim(start)

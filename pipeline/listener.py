@@ -207,7 +207,7 @@ class Listener:
                 raise StageFailed("asr", error) from error
             if self.turn is not turn or turn.step_token():
                 continue
-            committed = "".join(word.text for word in partial.committed)
+            committed = "".join(word.text for word in partial.settled)
             if turn.over_agent:
                 self.weigh(turn, committed + partial.tentative, final=False)
             if not turn.over_agent:
