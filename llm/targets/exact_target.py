@@ -1,6 +1,6 @@
 """The torch target for machines without a C++ compiler: slower, and exact rows all the same.
 
-A matrix product of floats rounds differently at different widths. Integers do not: while every partial sum
+A matrix product of floats passes differently at different widths. Integers do not: while every partial sum
 stays below 2**24, float32 holds it exactly, and the order of the additions, which is what changes with the
 width, no longer matters. So weights and activations are quantised to integers along blocks of 128 inputs,
 multiplied as float32 by whatever library torch has, and scaled and added block by block, element by element:
@@ -70,7 +70,7 @@ def _multiply_part(
     widened = torch.empty(integers.shape[1:])  # one block as floats, small enough to stay in the cache
     for block in range(len(integers)):
         product = torch.mm(quants[block], widened.copy_(integers[block]))
-        # Products and sums stay apart: a fused one rounds once where it is vectorised, twice where not.
+        # Products and sums stay apart: a fused one passes once where it is vectorised, twice where not.
         total += product.mul_(scales[block]).mul_(weight_scales[block])
     return total
 

@@ -23,7 +23,7 @@ FACTS = (
 )
 
 
-def answers() -> FactDrafter:
+def fact_drafter() -> FactDrafter:
     drafter = FactDrafter(TOKENIZER.encode, TOKENIZER.decode)
     for fact in FACTS:
         drafter.learn(TOKENIZER.encode(fact))
@@ -52,12 +52,12 @@ def drafted(drafter: FactDrafter, asked: str, said: str = "") -> str:
 def test_the_fact_that_shares_telling_words_is_drafted_before_the_first_token(
     question: str, fact: str
 ) -> None:
-    assert drafted(answers(), question) == fact
+    assert drafted(fact_drafter(), question) == fact
 
 
 def test_the_more_words_tell_the_more_speaks_for_the_guess() -> None:
     weak, strong = (
-        propose(answers(), question) for question in ("Open?", "Are you open on Friday at eight?")
+        propose(fact_drafter(), question) for question in ("Open?", "Are you open on Friday at eight?")
     )
     assert weak.evidence < strong.evidence
     assert weak.confidence < strong.confidence
@@ -65,19 +65,19 @@ def test_the_more_words_tell_the_more_speaks_for_the_guess() -> None:
 
 def test_it_goes_on_from_wherever_in_the_fact_the_reply_is() -> None:
     question = "Can I cancel appointments?"
-    assert drafted(answers(), question, "You can cancel up to") == " a day before."
-    assert drafted(answers(), question, "Appointments CAN be") == " cancelled up to a day before."
-    assert drafted(answers(), question, "Nobody knows.") == ""
+    assert drafted(fact_drafter(), question, "You can cancel up to") == " a day before."
+    assert drafted(fact_drafter(), question, "Appointments CAN be") == " cancelled up to a day before."
+    assert drafted(fact_drafter(), question, "Nobody knows.") == ""
 
 
 def test_a_fact_may_begin_behind_a_word_of_agreement() -> None:
-    drafter = answers()
+    drafter = fact_drafter()
     assert drafted(drafter, "Is there parking?", "Yes") == ", there is free parking behind the building."
     assert drafted(drafter, "Is there parking?", "Yes,") == " there is free parking behind the building."
 
 
 def test_the_next_question_of_the_kind_is_opened_like_the_last() -> None:
-    drafter = answers()
+    drafter = fact_drafter()
     propose(drafter, "Is there parking?")
     drafter.observe(TOKENIZER.encode("Yes, there is free parking behind the building."))
     assert drafted(drafter, "Is a cleaning possible?") == "Yes, a cleaning costs ninety dollars."
@@ -85,7 +85,7 @@ def test_the_next_question_of_the_kind_is_opened_like_the_last() -> None:
 
 
 def test_a_question_that_can_be_said_yes_to_is_taken_to_be_until_an_answer_opens_otherwise() -> None:
-    drafter = answers()
+    drafter = fact_drafter()
     assert drafted(drafter, "Is there parking?") == "Yes, there is free parking behind the building."
     assert drafted(drafter, "Can I park a bus?") == "Yes, you can park a bus"
     propose(drafter, "Do you do cleaning?")
@@ -94,18 +94,18 @@ def test_a_question_that_can_be_said_yes_to_is_taken_to_be_until_an_answer_opens
 
 
 def test_a_no_is_followed_by_the_fact_if_there_is_one() -> None:
-    drafter = answers()
+    drafter = fact_drafter()
     assert drafted(drafter, "Can I come on Sunday?") == "Yes, you can come on Sunday"
     assert drafted(drafter, "Can I come on Sunday?", "No") == ", we are closed on Sunday."
     assert drafted(drafter, "Can I buy a stamp?", "No,") == " you cannot buy a stamp"
 
 
 def test_what_stands_before_a_facts_subject_is_drafted_behind_it() -> None:
-    assert drafted(answers(), "What day is closed, Sunday?").endswith("We are closed on Sunday.")
+    assert drafted(fact_drafter(), "What day is closed, Sunday?").endswith("We are closed on Sunday.")
 
 
 def test_what_the_caller_asks_to_have_repeated_is_drafted_in_the_style_of_the_last_time() -> None:
-    drafter = answers()
+    drafter = fact_drafter()
     first, second = (
         "I live at two Elm Road. Please repeat that.",
         "My code is four four one. Please repeat it.",
@@ -120,12 +120,12 @@ def test_what_the_caller_asks_to_have_repeated_is_drafted_in_the_style_of_the_la
 
 def test_the_callers_own_words_are_found_inside_a_form() -> None:
     asked = "I am Eleanor Whitcombe, my number is five five five, two three four. Fill in the form."
-    assert drafted(answers(), asked, '{"name": "Eleanor').startswith(" Whitcombe, my number")
-    assert drafted(answers(), asked, '{"phone": "55').startswith("5-234")
+    assert drafted(fact_drafter(), asked, '{"name": "Eleanor').startswith(" Whitcombe, my number")
+    assert drafted(fact_drafter(), asked, '{"phone": "55').startswith("5-234")
 
 
 def test_the_oldest_facts_are_forgotten() -> None:
-    drafter = answers()
+    drafter = fact_drafter()
     for i in range(MOST_FACTS):
         drafter.learn(TOKENIZER.encode(f"Room {i} is number {i}."))
     assert drafted(drafter, "Where is somewhere to park?") == ""

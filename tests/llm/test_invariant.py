@@ -127,11 +127,11 @@ def own_drafters() -> list[Drafter]:
     memory = TenantMemory()
     memory.add_phrase((5, 6, 7, 8))
     memory.add_text(PROMPT * 3)
-    answers = FactDrafter(spelled_ids, spelled)
-    answers.learn((5, 6, 7, 8, 3, 7))
+    facts = FactDrafter(spelled_ids, spelled)
+    facts.learn((5, 6, 7, 8, 3, 7))
     return [
         PreviousReply(),
-        answers,
+        facts,
         PhraseDrafter(memory),
         SuffixDrafter(memory),
         PromptLookup(),

@@ -20,7 +20,7 @@ from llm.drafters.learned.feature_layer import Design, FeatureLayer, LayerCache
 from llm.drafters.learned.load import DraftHeads
 from llm.drafters.learned.medusa import MedusaDrafting, MedusaHeads
 from llm.drafters.learned.training.dataset import Example, TrainingText, examples, head_matrix
-from llm.drafters.learned.training.loop import Report, train
+from llm.drafters.learned.training.loop import TrainingReport, train
 from llm.drafters.learned.training.train_eagle import EagleObjective
 from llm.drafters.learned.training.train_medusa import MedusaObjective
 from llm.engine import Generation
@@ -105,7 +105,7 @@ def dataset() -> list[Example]:
 
 
 @pytest.fixture(scope="module")
-def medusa(dataset: list[Example]) -> tuple[MedusaHeads, Report]:
+def medusa(dataset: list[Example]) -> tuple[MedusaHeads, TrainingReport]:
     heads = MedusaHeads(3, HIDDEN)
     told: list[float] = []
     report = train(
@@ -120,14 +120,14 @@ def medusa(dataset: list[Example]) -> tuple[MedusaHeads, Report]:
 
 
 @pytest.fixture(scope="module")
-def eagle(dataset: list[Example]) -> tuple[FeatureLayer, Report]:
+def eagle(dataset: list[Example]) -> tuple[FeatureLayer, TrainingReport]:
     torch.manual_seed(0)
     layer = FeatureLayer(SIZES)
     report = train(EagleObjective(layer, head_matrix(hidden_toy())), dataset, steps=150, learning_rate=0.004)
     return layer, report
 
 
-def test_trained_medusa_heads_are_right_more_often(medusa: tuple[MedusaHeads, Report]) -> None:
+def test_trained_medusa_heads_are_right_more_often(medusa: tuple[MedusaHeads, TrainingReport]) -> None:
     heads, report = medusa
     assert report.last_loss < report.first_loss / 2
     assert all(after > before for before, after in zip(report.before, report.after, strict=True))
@@ -137,7 +137,7 @@ def test_trained_medusa_heads_are_right_more_often(medusa: tuple[MedusaHeads, Re
     assert trained.stats.acceptance_rate > 0.7  # type: ignore[operator]
 
 
-def test_a_trained_eagle_head_is_right_more_often(eagle: tuple[FeatureLayer, Report]) -> None:
+def test_a_trained_eagle_head_is_right_more_often(eagle: tuple[FeatureLayer, TrainingReport]) -> None:
     layer, report = eagle
     assert report.after[0] > 0.6 > report.before[0]
     trained = run(FeatureDrafting("eagle", layer, hidden_toy()))

@@ -31,13 +31,13 @@ class Objective(Protocol):
         """A scalar to be made smaller."""
         ...
 
-    def right(self, example: Example) -> torch.Tensor:
+    def correct(self, example: Example) -> torch.Tensor:
         """Where the heads' best guess is the text's own token: bool [positions, tokens ahead]."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class TrainingReport:
     """How a training went. `before` and `after`: share of right guesses on held-out texts, a number for each
     token ahead. `first_loss` and `last_loss`: means over a tenth of the steps.
     """
@@ -59,7 +59,7 @@ def train(
     learning_rate: float,
     seed: int = 0,
     progress: Callable[[int, float], None] = lambda step, loss: None,
-) -> Report:
+) -> TrainingReport:
     """AdamW, one text a step, in a new random order each time round, the rate falling to zero.
 
     `progress` is told each step's loss. The same seed gives the same heads. Raises `HeadsError` for fewer
@@ -90,7 +90,7 @@ def train(
         progress(step + 1, losses[-1])
     objective.module.eval()
     part = max(1, steps // 10)
-    return Report(
+    return TrainingReport(
         steps=steps,
         texts=len(examples),
         tokens=sum(len(example.ids) for example in examples),
@@ -105,7 +105,7 @@ def bounded(logits: torch.Tensor) -> torch.Tensor:
     """Logits [..., vocabulary] no further below the best than what a probability in float32 can tell.
 
     Beyond that the probabilities are denormal numbers, on which the products of the way back take ten times
-    as long, and which teach nothing.
+    as long, and which change nothing that is learned.
     """
     return logits.clamp(min=logits.detach().amax(dim=-1, keepdim=True) - DEEPEST)
 
@@ -113,5 +113,5 @@ def bounded(logits: torch.Tensor) -> torch.Tensor:
 @torch.inference_mode()
 def accuracy(objective: Objective, examples: Sequence[Example]) -> tuple[float, ...]:
     """How often the heads' best guess is the text's own token, for each token ahead."""
-    right = torch.cat([objective.right(example) for example in examples])
-    return tuple(right.float().mean(dim=0).tolist())
+    correct = torch.cat([objective.correct(example) for example in examples])
+    return tuple(correct.float().mean(dim=0).tolist())

@@ -38,7 +38,7 @@ class EagleObjective:
             bounded(linear(guessed[chosen], self._head)), distribution
         )
 
-    def right(self, example: Example) -> torch.Tensor:
+    def correct(self, example: Example) -> torch.Tensor:
         """Of the first drafted token; those after it follow from states of the layer's own making."""
         guessed = self._following(example.states, example)[:-1]
         pieces = torch.split(guessed, POSITIONS)

@@ -32,7 +32,7 @@ class MedusaObjective:
         )
         return losses.sum()
 
-    def right(self, example: Example) -> torch.Tensor:
+    def correct(self, example: Example) -> torch.Tensor:
         wanted = self._wanted(example)
         pieces = torch.split(torch.arange(len(wanted)), POSITIONS)
         guesses = [self._logits(example, piece).argmax(dim=-1) for piece in pieces]
