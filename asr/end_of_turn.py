@@ -1,4 +1,4 @@
-"""Does the caller sound finished? Smart Turn listens to prosody, where voice activity only hears silence.
+"""The end-of-turn detector: Smart Turn judges by prosody, where voice activity knows silence alone.
 
 Smart Turn v3.2 (https://github.com/pipecat-ai/smart-turn): Whisper tiny's encoder, attention pooling and a
 classifier over the last 8 seconds of the turn.

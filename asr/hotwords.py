@@ -1,6 +1,6 @@
 """Names and products that the recogniser should know, without telling the decoder about them.
 
-Hotwords in the decoder's prompt come out in the text when nobody said them. Here the decoder knows nothing:
+Hotwords in the decoder's prompt come out in the text when nobody said them. Here the decoder gets none:
 where it wrote something that sounds like a hotword, the hotword is put in its place, and both texts are
 aligned with the audio. The hotword stays if the audio makes it nearly as probable as what the decoder
 preferred. What nobody said sounds like nothing that was written, or fails against the audio.

@@ -1,7 +1,7 @@
 """Streaming recognition on a Whisper model: text that grows while the caller speaks and is never taken back.
 
 Each pass encodes the window of audio that is not settled yet (with silence after it), decodes it once,
-greedily, after the words already committed, and aligns the text with the audio. A commit policy says which
+greedily, after the words already settled, and aligns the text with the audio. A stability policy says which
 words are settled; they become forced text for the passes to come, and once the window is long they leave it
 with their audio, so that a pass costs the same in the second minute as in the first. Where the
 text of the pass before still holds, nothing is decoded.
@@ -19,10 +19,10 @@ from statistics import mean
 
 import numpy as np
 
-from asr import draft, guards
+from asr import hallucinations, reuse
 from asr.audio import SAMPLE_RATE, Audio, as_audio
-from asr.commit import AlignmentGuard, CommitPolicy, Word
 from asr.hotwords import ADVANTAGE, Hotwords
+from asr.stability import AlignmentPolicy, StabilityPolicy, Word
 from asr.vad import SileroVad
 from asr.whisper import FRAMES_PER_SECOND, Encoded, Token, Whisper
 from asr.window import Window
@@ -46,7 +46,7 @@ Cancelled = Callable[[], bool]
 class Partial:
     """What is known while the caller speaks: words that stay, and text that may still change."""
 
-    committed: tuple[Word, ...]
+    settled: tuple[Word, ...]
     tentative: str
 
 
@@ -76,14 +76,14 @@ class Recogniser:
         compute_type: str = "int8",
         language: str = "en",
         vad: SileroVad | None = None,
-        policy: Callable[[], CommitPolicy] = AlignmentGuard,
+        policy: Callable[[], StabilityPolicy] = AlignmentPolicy,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Loads the model in the folder `path`: any Whisper that CTranslate2 has converted.
 
         `threads`: of one pass; `threads` times `workers` (passes at a time) should not exceed the cores.
         `compute_type`: as in CTranslate2. `language`: a Whisper language code. `vad`: to share a loaded one.
-        `policy`: makes each utterance's commit policy. `clock`: seconds, to pace `Utterance.due`.
+        `policy`: makes each utterance's stability policy. `clock`: seconds, to pace `Utterance.due`.
 
         Raises:
             FileNotFoundError: there is no model in `path`, or a part of it is missing.
@@ -134,7 +134,7 @@ class Utterance:
         self,
         whisper: Whisper,
         window: Window,
-        policy: CommitPolicy,
+        policy: StabilityPolicy,
         hotwords: Hotwords,
         clock: Callable[[], float],
     ) -> None:
@@ -147,8 +147,8 @@ class Utterance:
         self._passing = threading.Lock()
         self._pending: list[Audio] = []
         self._pending_samples = 0
-        self._committed: list[Word] = []
-        self._settled: list[_Heard] = []  # those of the committed words whose audio is in the window
+        self._settled_words: list[Word] = []
+        self._settled_in_window: list[_Heard] = []  # those of them whose audio is in the window
         self._tentative: list[_Heard] = []
         self._heard_to = 0.0  # the end of the audio that the last pass saw
         self._voice_heard_to = 0.0  # and of the voice in it
@@ -171,19 +171,19 @@ class Utterance:
         with self._passing:
             started = self._clock()
             if self._hear_pending(cancelled):
-                self._commit()
+                self._settle_stable()
                 self._last_cost = self._clock() - started
-            return Partial(tuple(self._committed), "".join(heard.word.text for heard in self._tentative))
+            return Partial(tuple(self._settled_words), "".join(heard.word.text for heard in self._tentative))
 
     def finish(self, cancelled: Cancelled) -> Transcript:
         """The transcript up to all that was fed. Costs nothing where the last pass heard all of the voice.
 
-        The utterance may be fed and finished again when the caller goes on: committed words stay, the rest
+        The utterance may be fed and finished again when the caller goes on: settled words stay, the rest
         may change. Cancelled, it tells what was known.
         """
         with self._passing:
             self._hear_pending(cancelled)
-            words = (*self._committed, *(heard.word for heard in self._tentative))
+            words = (*self._settled_words, *(heard.word for heard in self._tentative))
             text = "".join(word.text for word in words).strip()
             return Transcript(text, words, self._window.end, self._closing())
 
@@ -203,12 +203,12 @@ class Utterance:
         for start in range(0, len(audio), piece):
             self._append(audio[start : start + piece])
             if start + piece < len(audio) and self._listen(cancelled):
-                self._commit()
+                self._settle_stable()
         return self._listen(cancelled)
 
     def _append(self, audio: Audio) -> None:
         self._window.append(audio)
-        if not self._settled and not self._tentative:
+        if not self._settled_in_window and not self._tentative:
             voice_start = self._window.voice_start
             self._window.trim((self._window.end if voice_start is None else voice_start) - LEAD_IN)
 
@@ -221,7 +221,7 @@ class Utterance:
         if not self._unheard() or cancelled():
             return False
         voice_end = window.voice_end - window.start
-        forced = _ids(self._settled)
+        forced = _ids(self._settled_in_window)
         encoded = self._whisper.encode(window.features(PADDING))
         if cancelled():
             return False
@@ -231,10 +231,10 @@ class Utterance:
             return self._whisper.align(encoded, [*forced, *ids], frames)[len(forced) :]
 
         tokens = self._confirmed(align) or align(self._decoded(encoded, forced))
-        self._tentative = self._prefer_hotwords(self._words(tokens[: guards.placed(tokens)]), align)
+        self._tentative = self._prefer_hotwords(self._words(tokens[: hallucinations.placed(tokens)]), align)
         self._heard_to = max(window.voice_end, window.end)
         self._voice_heard_to = window.voice_end
-        if not self._settled and self._made_up(voice_end):
+        if not self._settled_in_window and self._is_hallucination(voice_end):
             self._tentative = []
         return True
 
@@ -243,23 +243,25 @@ class Utterance:
         tokens = [token for heard in self._tentative for token in heard.tokens]
         ids = [token.id for token in tokens]
         marks = len(self._whisper.closing(ids))
-        if not draft.hopeful(tokens, marks, self._window.voice_end - self._voice_heard_to):
+        if not reuse.worth_checking(tokens, marks, self._window.voice_end - self._voice_heard_to):
             return []
         tokens = align(ids)
-        return tokens if draft.holds(tokens, marks, self._window.voice_end - self._window.start) else []
+        return tokens if reuse.still_holds(tokens, marks, self._window.voice_end - self._window.start) else []
 
     def _decoded(self, encoded: Encoded, forced: Sequence[int]) -> list[int]:
         window = self._window
         voice_end = window.voice_end - window.start
-        settled_to = self._settled[-1].word.end - window.start if self._settled else 0.0
-        limit = guards.token_limit(voice_end - settled_to)
-        return guards.spoken(self._whisper.decode(encoded, forced, limit), voice_end)
+        settled_to = self._settled_in_window[-1].word.end - window.start if self._settled_in_window else 0.0
+        limit = hallucinations.token_limit(voice_end - settled_to)
+        return hallucinations.spoken(self._whisper.decode(encoded, forced, limit), voice_end)
 
-    def _made_up(self, voice_end: float) -> bool:
+    def _is_hallucination(self, voice_end: float) -> bool:
         words = [heard.word for heard in self._tentative]
         probability = mean(word.probability for word in words) if words else 0.0
         voice_seconds = voice_end + self._window.start - (self._window.voice_start or 0.0)
-        return guards.made_up("".join(word.text for word in words), probability, voice_seconds)
+        return hallucinations.is_hallucination(
+            "".join(word.text for word in words), probability, voice_seconds
+        )
 
     def _prefer_hotwords(
         self, words: list[_Heard], align: Callable[[Sequence[int]], list[Token]]
@@ -288,7 +290,7 @@ class Utterance:
             words.append(_Heard(word, tuple(span)))
         return words
 
-    def _commit(self) -> None:
+    def _settle_stable(self) -> None:
         count = self._policy.stable([heard.word for heard in self._tentative], self._heard_to)
         self._settle(count)
         length = self._window.end - self._window.start
@@ -296,18 +298,18 @@ class Utterance:
             old = self._window.end - LONGEST_WINDOW / 2
             self._settle(sum(heard.word.end < old for heard in self._tentative))
             self._drop(old)
-        elif length > LONG_WINDOW and self._settled:
-            self._drop(self._settled[-1].word.end - KEPT_CONTEXT)
+        elif length > LONG_WINDOW and self._settled_in_window:
+            self._drop(self._settled_in_window[-1].word.end - KEPT_CONTEXT)
 
     def _settle(self, count: int) -> None:
         settled, self._tentative = self._tentative[:count], self._tentative[count:]
-        self._settled.extend(settled)
-        self._committed.extend(heard.word for heard in settled)
+        self._settled_in_window.extend(settled)
+        self._settled_words.extend(heard.word for heard in settled)
 
     def _drop(self, start: float) -> None:
         """Shorten the window to begin between two settled words, at `start` or a little before."""
-        leaving = [heard for heard in self._settled if heard.word.end <= start]
+        leaving = [heard for heard in self._settled_in_window if heard.word.end <= start]
         if leaving:
             start = leaving[-1].word.end
-        self._settled = self._settled[len(leaving) :]
+        self._settled_in_window = self._settled_in_window[len(leaving) :]
         self._window.trim(start)

@@ -7,7 +7,7 @@ really starts or stops, so the frame that confirms a change also says where, by 
 
 The network was trained on recordings, all of which hiss a little. After seconds of digital silence, and where
 the half of the band that a telephone does not carry is empty, it needs several frames more to recognise a
-voice. So it is given a faint noise to hear beside the audio; nobody else hears that.
+voice. So a faint noise is added to its copy of the audio; nothing else gets it.
 
 A voice that begins late in a frame is noticed a frame later. So a second instance of the network hears the
 same stream in frames that lie half a frame off, and whichever notices a voice first says that it began.

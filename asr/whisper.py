@@ -39,7 +39,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class DecodedSegment:
     """The text between two of the decoder's timestamps, in seconds; `end` is None where it was cut short."""
 
     start: float
@@ -73,7 +73,7 @@ class Whisper:
         """The encoder over log power [n_frames, bands], 30 s at most; the cost is that of these frames."""
         return self._model.encode(ctranslate2.StorageView.from_array(normalise(log_power)))
 
-    def decode(self, encoded: Encoded, forced: Sequence[int], limit: int) -> list[Segment]:
+    def decode(self, encoded: Encoded, forced: Sequence[int], limit: int) -> list[DecodedSegment]:
         """Greedy text that goes on after the `forced` tokens: `limit` new tokens at most, theirs left out.
 
         Timestamps stay on: without them the decoder often says a short utterance again and again until the
@@ -91,8 +91,8 @@ class Whisper:
         )[0]
         return self._segments(_after(result.sequences_ids[0], prefix))
 
-    def _segments(self, ids: Sequence[int]) -> list[Segment]:
-        segments: list[Segment] = []
+    def _segments(self, ids: Sequence[int]) -> list[DecodedSegment]:
+        segments: list[DecodedSegment] = []
         start, text = 0.0, list[int]()
         for token in ids:
             if token < self._tokenizer.eot:
@@ -100,10 +100,10 @@ class Whisper:
             elif token >= self._first_timestamp:
                 time = (token - self._first_timestamp) * 0.02
                 if text:
-                    segments.append(Segment(start, time, tuple(text)))
+                    segments.append(DecodedSegment(start, time, tuple(text)))
                 start, text = time, []
         if text:
-            segments.append(Segment(start, None, tuple(text)))
+            segments.append(DecodedSegment(start, None, tuple(text)))
         return segments
 
     def align(self, encoded: Encoded, ids: Sequence[int], frames: int) -> list[Token]:

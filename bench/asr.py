@@ -71,8 +71,8 @@ def listen(recogniser: Recogniser, speech: Audio) -> Heard:
         started = time.perf_counter()
         partial = utterance.step(never)
         cost = time.perf_counter() - started
-        heard.retractions += partial.committed[: len(heard.committed)] != heard.committed
-        heard.committed = partial.committed
+        heard.retractions += partial.settled[: len(heard.committed)] != heard.committed
+        heard.committed = partial.settled
         heard.passes.append((now, cost))
         free_at = now + cost
     started = time.perf_counter()

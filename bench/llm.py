@@ -28,6 +28,7 @@ from typing import Any
 from bench.llm_cpp import llama_cpp_or_none
 from bench.llm_exactness import TURNS, different_bits, different_ids
 from bench.llm_fidelity import bench_fidelity
+from bench.llm_learned import bench_learned
 from bench.llm_passes import MODELS, bench_passes
 from bench.llm_players import LlamaCppPlayer, Player, Rejoinder, TransformersPlayer
 from bench.llm_prompts import CHAT, ECHO
@@ -39,6 +40,7 @@ from pipeline.models import catalogue
 GOALS = {
     "different_ids": "0",
     "different_bits": "0",
+    "learned_different_ids": "0",
     "plain_over_llama_cpp": ">= 1.1",
     "pass5_over_llama_cpp_pass1": "<= 1.4",
     "pass8_over_llama_cpp_pass1": "<= 1.8",
@@ -59,7 +61,10 @@ _DRAFT_MODELS = {"default": "small"}
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for. `prompts`, `tokens`, `minutes` and `skip` are the comparison of tokens'."""
+    """What was asked for. `prompts`, `tokens`, `minutes` and `skip` are for the comparison of tokens.
+
+    `mtp_model`: a checkpoint with a multi-token-prediction layer.
+    """
 
     model: str
     threads: int
@@ -68,6 +73,7 @@ class Options:
     tokens: int
     minutes: float
     skip: int
+    mtp_model: Path | None = None
 
 
 class Bench:
@@ -76,8 +82,16 @@ class Bench:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.path = catalogue.path(MODELS[options.model])
-        self.full = self._load()
-        self.plain = self._with()
+
+    @cached_property
+    def full(self) -> LanguageModel:
+        """With every drafter that costs nothing."""
+        return self._load()
+
+    @cached_property
+    def plain(self) -> LanguageModel:
+        """Without drafters."""
+        return self._with()
 
     @cached_property
     def drafted(self) -> LanguageModel | None:
@@ -132,6 +146,12 @@ class Bench:
             "draft_model_tokens_per_pass": tally.tokens_per_pass("draft model"),
         }
 
+    def learned(self) -> dict[str, Any]:
+        """The drafters from inside the model, on the smallest one."""
+        options = self.options
+        steps = 40 if options.quick else 300
+        return bench_learned(options.threads, CONTEXT, steps=steps, mtp_model=options.mtp_model)
+
     def fidelity(self) -> dict[str, Any]:
         """Divergence from float32 of the same file."""
         measured = bench_fidelity(self.path, threads=self.options.threads)
@@ -174,6 +194,7 @@ PARTS: dict[str, Callable[[Bench], dict[str, Any]]] = {
     "speed": Bench.speed,
     "exactness": Bench.exactness,
     "draft_model": Bench.draft_model,
+    "learned": Bench.learned,
     "fidelity": Bench.fidelity,
     "transformers": Bench.transformers,
 }
@@ -203,6 +224,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--tokens", type=int, help="of each reply at most (128; --quick: 64)")
     parser.add_argument("--minutes", type=float, default=8.0, help="of comparing tokens (8; 0: no end)")
     parser.add_argument("--skip", type=int, default=0, help=f"prompts to leave out, in calls of {TURNS}")
+    parser.add_argument("--mtp-model", type=Path, help="a checkpoint with a multi-token-prediction layer")
     return parser.parse_args()
 
 
@@ -217,6 +239,7 @@ def main() -> None:
         asked.tokens or tokens,
         asked.minutes,
         asked.skip,
+        asked.mtp_model,
     )
     parts = asked.parts or [name for name in PARTS if not (asked.quick and name in NOT_QUICK)]
     bench = Bench(options)

@@ -2,8 +2,8 @@
 
     python -m bench.llm_fidelity [--model small] [--threads 2] [--json]
 
-`kl` is the mean Kullback-Leibler divergence of the engine's law from the float32 one, in nats, over at least
-a thousand tokens of telephone talk; `top1` the share of positions whose best token is the same;
+`kl` is the mean Kullback-Leibler divergence of the engine's distribution from the float32 one, in nats, over
+at least a thousand tokens of telephone talk; `top1` the share of positions whose best token is the same;
 `different_bits` the number of rows that differ in any bit when the text is read in random blocks of 1 to 16.
 """
 
@@ -75,7 +75,7 @@ def telephone_talk() -> str:
 
 
 def bench_fidelity(model: Path, *, threads: int = 2, tokens: int = TOKENS) -> dict[str, Any]:
-    """`kl`, `top1`, `different_bits`, `rows` (compared for bits) and `tokens` (compared for the law)."""
+    """`kl`, `top1`, `different_bits`, `rows` (compared for bits) and `tokens` (the others')."""
     text = list(Tokenizer.load(model).encode_markup(telephone_talk()))
     ids = (text * (1 + tokens // len(text)))[:tokens]
     target = load_target(model, threads=threads, context=tokens)

@@ -20,7 +20,7 @@ _ROUNDS = 7
 
 
 class Tally:
-    """Answers by contestant; rates are tokens over seconds of the whole run."""
+    """FactDrafter by contestant; rates are tokens over seconds of the whole run."""
 
     def __init__(self) -> None:
         self.answers: dict[str, list[Answer]] = defaultdict(list)

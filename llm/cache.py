@@ -1,45 +1,15 @@
-"""One call's key-value cache together with the ids it holds, and the order in which calls may run a pass."""
+"""One call's key-value cache together with the ids it holds."""
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from llm.fair_lock import FairLock
 from llm.targets.base import Cache, Hidden, HiddenCache, Logits, PeekingCache
 
 PREFILL_CHUNK = 64
-
-
-class Turnstile:
-    """A lock whose waiters get it in the order in which they came, so that no call starves another."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._busy = False
-        self._waiting: deque[threading.Event] = deque()
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        with self._guard:
-            turn = threading.Event()
-            if self._busy:
-                self._waiting.append(turn)
-            else:
-                self._busy = True
-                turn.set()
-        turn.wait()
-        try:
-            yield
-        finally:
-            with self._guard:
-                if self._waiting:
-                    self._waiting.popleft().set()
-                else:
-                    self._busy = False
 
 
 class NoHiddenStates(TypeError):
@@ -73,9 +43,9 @@ class CallCache:
     Rolling back is always to an absolute length, also after a pass that failed.
     """
 
-    def __init__(self, cache: Cache, passes: Turnstile) -> None:
+    def __init__(self, cache: Cache, pass_lock: FairLock) -> None:
         self._cache = cache
-        self._passes = passes
+        self._pass_lock = pass_lock
         self.ids: list[int] = []
         self._hidden: HiddenHistory | None = None
 
@@ -98,7 +68,7 @@ class CallCache:
 
     def score(self, ids: Sequence[int], rows: int) -> Logits:
         """One pass: append ids; returns the logits of the last `rows` of them, float32 [rows, vocabulary]."""
-        with self._passes.held():
+        with self._pass_lock.held():
             try:
                 logits = self._cache.extend(ids, rows)
             except BaseException:
@@ -130,14 +100,14 @@ class CallCache:
 
     def project(self, states: Hidden) -> Logits:
         """The target's head on hidden states: float32 [rows, vocabulary]. Raises `NoHiddenStates`."""
-        with self._passes.held():
+        with self._pass_lock.held():
             return self._with_hidden().project(states)
 
     def peek(self, ids: Sequence[int], ahead: int, layers: int) -> Logits:
         """See `PeekingCache.peek`. Raises `NoHiddenStates`."""
         if not isinstance(self._cache, PeekingCache):
             raise NoHiddenStates("the target cannot run its first layers alone")
-        with self._passes.held():
+        with self._pass_lock.held():
             return self._cache.peek(ids, ahead, layers)
 
     def _with_hidden(self) -> HiddenCache:

@@ -1,4 +1,4 @@
-"""A checkpoint's chat template: rendered around placeholders, in a shape of conversation that it accepts.
+"""A checkpoint's chat template: rendered around placeholders, with roles in an order that it accepts.
 
 Calls have turns that some templates refuse: the agent greets first, and after an interruption with nothing
 heard the caller has spoken twice. Mistral's and Gemma's want user and assistant in turn, some no system
@@ -43,7 +43,7 @@ class PromptError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class AcceptedRoles:
     """Which conversations a template accepts.
 
     `system`: ones with a system message. `agent_first`: ones that the assistant begins. `repeats`: ones with
@@ -67,7 +67,7 @@ class Shape:
         )
 
     def fit(self, messages: Sequence[Content]) -> list[Content]:
-        """The messages in this shape.
+        """The messages in roles that the template accepts.
 
         A system text that is refused goes in front of the first user message, messages of one role become
         one with a blank line in between, and before an agent that begins a user message says what happened.
@@ -116,7 +116,7 @@ class ChatTemplate:
             raise PromptError(f"the model's chat template cannot be read: {error}") from error
         if not self.accepts(("user",)):  # it may not do without the date, for which transformers has this
             environment.globals["strftime_now"] = lambda form: self._now().strftime(form)
-        self.shape = Shape.of(self.accepts)
+        self.accepted_roles = AcceptedRoles.of(self.accepts)
         self._pieces_on = lru_cache(maxsize=64)(self._render_pieces)
 
     def accepts(self, roles: Sequence[Role]) -> bool:
@@ -140,7 +140,7 @@ class ChatTemplate:
         try:
             text = self._render(messages, header)
         except PromptError:
-            text = self._render(self.shape.fit(messages), header)
+            text = self._render(self.accepted_roles.fit(messages), header)
         parts = _PLACE.split(text)
         return tuple(int(part) if i % 2 else part for i, part in enumerate(parts) if part)
 

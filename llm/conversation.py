@@ -7,16 +7,17 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from llm.cache import CallCache
+from llm.draft_gate import DraftGate
 from llm.drafters.base import Drafter, ReplyState
-from llm.engine import Generation, Round
-from llm.gate import Gate
+from llm.engine import Generation, Pass
 from llm.noise import SeededNoise
 from llm.processors import Processors
 from llm.prompt import Message
-from llm.reply import Finished, Reply, ReplyEvent
+from llm.reply_stream import Finished, ReplyEvent, ReplyStream
 from llm.sampling import Sampling
 from llm.sentences import SentencePolicy
 from llm.stats import ReplyStats
+from llm.verify import Verifier
 
 if TYPE_CHECKING:
     from llm.language_model import LanguageModel
@@ -28,13 +29,19 @@ class Conversation:
     """One call: its key-value cache and its drafters. Used by one thread at a time."""
 
     def __init__(
-        self, model: LanguageModel, cache: CallCache, drafters: Sequence[Drafter], sentences: SentencePolicy
+        self,
+        model: LanguageModel,
+        cache: CallCache,
+        drafters: Sequence[Drafter],
+        sentences: SentencePolicy,
+        verifier: Verifier,
     ) -> None:
         self._model = model
         self._sentences = sentences
+        self._verifier = verifier
         self._cache = cache
         self._drafters = drafters
-        self._gate = Gate(drafters, model.pass_costs, model.target.vocabulary)
+        self._gate = DraftGate(drafters, model.pass_costs, model.target.vocabulary)
         self._replying: Generator[ReplyEvent, Any, Any] | None = None
         self._dropped = 0
 
@@ -60,12 +67,12 @@ class Conversation:
         *,
         draft: Sequence[int] = (),
         cancelled: Callable[[], bool],
-        rounds: list[Round] | None = None,
+        passes: list[Pass] | None = None,
     ) -> Iterator[ReplyEvent]:
         """Answer: deltas and sentences as they come, one `Finished` at the end.
 
         `draft`: the ids of an earlier revision's reply, checked in the pass that reads the end of the prompt.
-        `rounds` is filled with every pass as it went. Closing the iterator early, or asking for another
+        `passes` is filled with every pass as it went. Closing the iterator early, or asking for another
         reply, is a cancellation without the last event. Raises `PromptError`; the iterator raises
         `NonFiniteLogits` where the model's arithmetic is broken.
         """
@@ -74,7 +81,7 @@ class Conversation:
         prompt = self._model.prompts.prompt(messages)
         self._tell_dropped(prompt.dropped_messages)
         stats = ReplyStats(
-            verification=self._model.verifier.name,
+            verification=self._verifier.name,
             started=started,
             prompt_tokens=len(prompt.ids),
             reply_draft_tokens=len(draft),
@@ -84,14 +91,14 @@ class Conversation:
             self._cache,
             self._state(prompt.ids, sampling, tuple(draft), messages, cancelled),
             self._gate,
-            self._model.verifier,
+            self._verifier,
             stats,
             room=min(sampling.max_tokens, self._model.target.context - len(prompt.ids)),
             cancelled=cancelled,
-            margin=self._model.margin,
-            rounds=[] if rounds is None else rounds,
+            tie_guard=self._model.tie_guard,
+            passes=[] if passes is None else passes,
         )
-        reply = Reply(
+        reply = ReplyStream(
             generation,
             self._model.tokenizer,
             self._sentences,
@@ -128,7 +135,7 @@ class Conversation:
         bad_words = model.word_ids(sampling.bad_words)
         processors = Processors(sampling, len(ids), model.tokenizer.ends, bad_words)
         noise = SeededNoise(sampling.seed, turn=len(messages))
-        purpose = model.verifier.draft_purpose
+        purpose = self._verifier.draft_purpose
         return ReplyState(ids, len(ids), processors, noise, purpose, previous, messages[-1].text, cancelled)
 
     def _tell_dropped(self, messages: int) -> None:

@@ -1,4 +1,4 @@
-"""The loop: draft, verify in one pass, commit token by token, learn.
+"""The decoding loop: draft, verify in one pass, commit token by token, learn.
 
 The invariant that everything around it relies on: for every drafter, draft length, gate and cancel point,
 the committed tokens are a function of (prompt, sampling parameters, seed) only. It holds for coupled
@@ -14,17 +14,17 @@ from typing import Literal, Protocol
 
 from llm.cache import CallCache
 from llm.drafters.base import Draft, ReplyState
-from llm.near_ties import settled
 from llm.processors import LogitsRow
 from llm.stats import ReplyStats
 from llm.targets.base import Logits
+from llm.tie_guard import TieGuard
 from llm.verify import Verdict, Verifier
 
 Reason = Literal["eos", "stop", "length", "cancelled"]
 
 
 class Proposer(Protocol):
-    """Where the loop gets its drafts from, told about their fate: the gate, or a test's script."""
+    """Gives the loop its drafts and is told what was committed: the gate, or a test's script."""
 
     def draft(self, state: ReplyState, budget: int) -> Draft: ...
 
@@ -32,7 +32,7 @@ class Proposer(Protocol):
 
 
 @dataclass(slots=True)
-class Round:
+class Pass:
     """One pass as it went: what was drafted, how many of those tokens were accepted, what was committed.
 
     The committed tokens are the accepted ones and, unless the reply ended there, the target's own one: in the
@@ -61,9 +61,9 @@ class Generation:
     room: int
     """Most tokens this reply may have: the sampling's limit or what the context leaves."""
     cancelled: Callable[[], bool]
-    margin: float = 0.0
-    """How far two logits of a row may move against each other between blocks; 0 where rows are exact."""
-    rounds: list[Round] = field(default_factory=list)
+    tie_guard: TieGuard | None = None
+    """None where rows are exact."""
+    passes: list[Pass] = field(default_factory=list)
     ended: Reason | None = None
 
     def __iter__(self) -> Generator[int, None, None]:
@@ -83,8 +83,8 @@ class Generation:
                 block = [*ids[len(self.cache) :], *draft.ids]
                 logits = self._pass(block, len(draft.ids) + 1)
                 # Commit, token by token, so that an end inside the block is an end.
-                guarded = self.margin > 0.0 and self.verifier.pathwise and len(block) > 1
-                yield from self._commit(draft, logits, guarded=guarded)
+                guard = self.tie_guard if self.verifier.pathwise and len(block) > 1 else None
+                yield from self._commit(draft, logits, guard)
                 # Learn, and forget what was rejected. The token committed last is always still to be read.
                 self.proposer.learn(ids[before:])
                 self.cache.keep_prefix(ids[:-1])
@@ -98,7 +98,7 @@ class Generation:
 
     def retract(self, count: int) -> None:
         """Take back the last `count` tokens, as where a stop string cut the text: ids, cache and figures."""
-        for this in reversed(self.rounds):
+        for this in reversed(self.passes):
             while count and this.committed:
                 if len(this.committed) <= this.accepted:
                     this.accepted -= 1
@@ -113,16 +113,16 @@ class Generation:
         self.stats.passes += 1
         return self.cache.score(block, rows)
 
-    def _commit(self, draft: Draft, logits: Logits, *, guarded: bool) -> Iterator[int]:
-        this = Round(draft)
-        self.rounds.append(this)
+    def _commit(self, draft: Draft, logits: Logits, guard: TieGuard | None) -> Iterator[int]:
+        this = Pass(draft)
+        self.passes.append(this)
         if draft.ids:
             self.stats.count_draft(draft.source, len(draft.ids))
         for i in range(len(draft.ids) + 1):
             if i > 0 and self.cancelled():
                 self.ended = "cancelled"
                 return
-            near_tie = guarded and not self._settled(logits[i])
+            near_tie = guard is not None and not self._is_settled(guard, logits[i])
             verdict = self._judge(self._row_alone() if near_tie else logits[i], draft, i)
             if verdict.token in self.state.processors.ends:
                 this.ended = True
@@ -149,11 +149,13 @@ class Generation:
 
     def _judge(self, row: LogitsRow, draft: Draft, i: int) -> Verdict:
         state = self.state
-        law = state.processors.law(row, state.ids)
+        distribution = state.processors.distribution(row, state.ids)
         drafted = draft.ids[i] if i < len(draft.ids) else None
-        draft_law = draft.laws[i] if draft.laws is not None and drafted is not None else None
-        return self.verifier.judge(law, state.position, drafted, draft_law, state.noise)
+        draft_distribution = (
+            draft.distributions[i] if draft.distributions is not None and drafted is not None else None
+        )
+        return self.verifier.judge(distribution, state.position, drafted, draft_distribution, state.noise)
 
-    def _settled(self, row: LogitsRow) -> bool:
+    def _is_settled(self, guard: TieGuard, row: LogitsRow) -> bool:
         state = self.state
-        return settled(state.processors, row, state.ids, state.noise, state.position, self.margin)
+        return guard.is_settled(state.processors, row, state.ids, state.noise, state.position)

@@ -1,4 +1,4 @@
-"""A reply taken apart, pass by pass: what was drafted, what the target said to it, what was kept."""
+"""A reply explained pass by pass: what was drafted, the verdict, what was kept."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from llm.engine import Round
+from llm.engine import Pass
 from llm.language_model import LanguageModel
 from llm.prompt import Message
-from llm.reply import Finished
+from llm.reply_stream import Finished
 from llm.sampling import Sampling
+from llm.verify import Verification
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +112,13 @@ def _coloured(this: ExplainedPass) -> Text:
     return text
 
 
-def explained(model: LanguageModel, rounds: Sequence[Round], finished: Finished) -> Explanation:
-    """Put the rounds of a finished reply into words."""
+def explained(model: LanguageModel, passes: Sequence[Pass], finished: Finished) -> Explanation:
+    """Put the passes of a finished reply into words."""
 
     def spelled(token: int) -> str:
         return model.tokenizer.decode((token,))
 
-    passes = tuple(
+    told = tuple(
         ExplainedPass(
             this.draft.source,
             tuple(spelled(i) for i in this.draft.ids),
@@ -125,25 +126,31 @@ def explained(model: LanguageModel, rounds: Sequence[Round], finished: Finished)
             spelled(this.committed[-1]) if len(this.committed) > this.accepted else None,
             this.ended,
         )
-        for this in rounds
+        for this in passes
     )
-    return Explanation(finished.text, finished.reason, passes, finished.stats.as_dict())
+    return Explanation(finished.text, finished.reason, told, finished.stats.as_dict())
 
 
 def explain(
-    model: LanguageModel, messages: Sequence[Message], sampling: Sampling, *, taught: str = ""
+    model: LanguageModel,
+    messages: Sequence[Message],
+    sampling: Sampling,
+    *,
+    taught: str = "",
+    verification: Verification = "coupled",
 ) -> Explanation:
     """Answer the messages in a call of its own and tell how the reply came about, pass by pass.
 
     `taught`: what a call teaches its drafters when it begins, a fact a line (`Conversation.learn`).
+    `verification`: as in `LanguageModel.open`.
     """
-    conversation = model.open()
+    conversation = model.open(verification=verification)
     conversation.learn(taught)
-    rounds: list[Round] = []
+    passes: list[Pass] = []
     try:
-        for event in conversation.reply(messages, sampling, cancelled=lambda: False, rounds=rounds):
+        for event in conversation.reply(messages, sampling, cancelled=lambda: False, passes=passes):
             if isinstance(event, Finished):
-                return explained(model, rounds, event)
+                return explained(model, passes, event)
     finally:
         conversation.close()
     raise AssertionError("a reply always finishes")

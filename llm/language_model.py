@@ -8,25 +8,27 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-from llm.cache import CallCache, Turnstile
+from llm.cache import CallCache
 from llm.conversation import Conversation
-from llm.drafters.answers import Answers
+from llm.draft_gate import PassCosts
 from llm.drafters.base import Drafter
-from llm.drafters.draft_heads import DraftHeads, open_draft_heads
-from llm.drafters.lookup import PromptLookup
-from llm.drafters.memory import Memories
-from llm.drafters.model import DraftModel, ModelDrafter, check_vocabularies
-from llm.drafters.phrases import Phrases
-from llm.drafters.reply import PreviousReply
-from llm.drafters.successors import Successors
-from llm.drafters.suffix import SuffixStore
-from llm.gate import PassCosts
+from llm.drafters.draft_model import DraftModel, ModelDrafter, check_vocabularies
+from llm.drafters.facts import FactDrafter
+from llm.drafters.learned.load import DraftHeads, open_draft_heads
+from llm.drafters.phrases import PhraseDrafter
+from llm.drafters.previous_reply import PreviousReply
+from llm.drafters.prompt_lookup import PromptLookup
+from llm.drafters.successors import SuccessorDrafter
+from llm.drafters.suffix import SuffixDrafter
+from llm.drafters.tenant_memory import TenantMemories
+from llm.fair_lock import FairLock
 from llm.prompt import Message, PromptWriter
-from llm.reply import Delta, Finished, ReplyEvent, Retracted, Sentence, Thinking
+from llm.reply_stream import Delta, Finished, ReplyEvent, Retracted, Sentence, Thinking
 from llm.sampling import Sampling
 from llm.sentences import WHOLE_SENTENCES, SentencePolicy
 from llm.stats import ReplyStats
 from llm.targets.base import Cache, Target
+from llm.tie_guard import TieGuard
 from llm.tokenizer import Tokenizer
 from llm.verify import Verification, verifier
 
@@ -57,8 +59,7 @@ _UNMEASURED_COSTS = {1: 1.0, 2: 1.05, 4: 1.2, 8: 1.75, 16: 3.0}
 class LanguageModel:
     """Weights and everything else that calls share. Conversations may run side by side from several threads.
 
-    `drafters` names the free ones to use, in the order in which a tie is decided. `verification` is the rule
-    of `llm.verify`; only `coupled` gives the same tokens whatever was drafted.
+    `drafters` names the free ones to use, in the order in which a tie is decided.
     """
 
     def __init__(
@@ -70,7 +71,6 @@ class LanguageModel:
         draft_model: Target | None = None,
         heads: DraftHeads | None = None,
         clock: Callable[[], float] = time.perf_counter,
-        verification: Verification = "coupled",
     ) -> None:
         if unknown := set(drafters) - set(FREE_DRAFTERS):
             raise ValueError(f"unknown drafters {sorted(unknown)}; known: {', '.join(FREE_DRAFTERS)}")
@@ -82,15 +82,14 @@ class LanguageModel:
         self.target = target
         self.tokenizer = tokenizer
         self.clock = clock
-        self.verifier = verifier(verification)
         self.prompts = PromptWriter(tokenizer, target.context)
         self.pass_costs = PassCosts(_UNMEASURED_COSTS)
-        self.margin = 0.0 if target.exact_rows else target.margin
+        self.tie_guard = TieGuard.of(target)
         self._drafters = tuple(drafters)
         self._heads = heads
         self._draft_model = None if draft_model is None else DraftModel.measured(draft_model, clock)
-        self._memories = Memories()
-        self._passes = Turnstile()
+        self._memories = TenantMemories()
+        self._pass_lock = FairLock()
 
     @classmethod
     def load(
@@ -104,7 +103,6 @@ class LanguageModel:
         heads: str = "",
         cache: Path | None = None,
         clock: Callable[[], float] = time.perf_counter,
-        verification: Verification = "coupled",
         progress: Callable[[str], None] = lambda message: None,
     ) -> Self:
         """Load a GGUF file or a Hugging Face folder. Converted files go to `cache`.
@@ -129,30 +127,38 @@ class LanguageModel:
             draft_model=small,
             heads=open_draft_heads(heads, path, target, clock) if heads else None,
             clock=clock,
-            verification=verification,
         )
 
-    def open(self, *, tenant: str = "", sentences: SentencePolicy = WHOLE_SENTENCES) -> Conversation:
+    def open(
+        self,
+        *,
+        tenant: str = "",
+        sentences: SentencePolicy = WHOLE_SENTENCES,
+        verification: Verification = "coupled",
+    ) -> Conversation:
         """A new call. Calls of one tenant share what their drafters remember; without a tenant nothing is.
 
-        `sentences`: how replies are cut into what is voiced at a time.
+        `sentences`: how replies are cut into what is voiced at a time. `verification`: the rule of
+        `llm.verify` by which drafts are checked; only `coupled` gives the same tokens whatever was drafted.
+        Raises `ValueError` for an unknown rule.
         """
+        rule = verifier(verification)
         memory = self._memories.of(tenant)
         makers: dict[str, Callable[[], Drafter]] = {
             "reply": PreviousReply,
-            "answer": lambda: Answers(self.tokenizer.encode, self.tokenizer.decode),
-            "phrase": lambda: Phrases(memory),
-            "suffix": lambda: SuffixStore(memory, self.tokenizer.bare),
+            "answer": lambda: FactDrafter(self.tokenizer.encode, self.tokenizer.decode),
+            "phrase": lambda: PhraseDrafter(memory),
+            "suffix": lambda: SuffixDrafter(memory, self.tokenizer.bare),
             "lookup": lambda: PromptLookup(self.tokenizer.bare),
-            "successor": Successors,
+            "successor": SuccessorDrafter,
         }
-        cache = CallCache(self.target.open(), self._passes)
+        cache = CallCache(self.target.open(), self._pass_lock)
         drafters = [makers[name]() for name in self._drafters]
         if self._heads is not None:
             drafters.append(self._heads.open(cache))
         if self._draft_model is not None:
-            drafters.append(ModelDrafter(self._draft_model, self._passes))
-        return Conversation(self, cache, drafters, sentences)
+            drafters.append(ModelDrafter(self._draft_model, self._pass_lock))
+        return Conversation(self, cache, drafters, sentences, rule)
 
     def warm_up(self) -> None:
         """Measure what a pass costs at each width, so that the gate knows what a drafted token costs here."""
@@ -178,7 +184,7 @@ class LanguageModel:
         quickest = dict.fromkeys(_WARM_UP_WIDTHS, float("inf"))
         for _ in range(_WARM_UP_ROUNDS):
             for width in _WARM_UP_WIDTHS:
-                with self._passes.held():
+                with self._pass_lock.held():
                     before = self.clock()
                     cache.extend([0] * width, width)
                     quickest[width] = min(quickest[width], self.clock() - before)

@@ -2,7 +2,7 @@
 
 With a stream of random numbers, a speculative run consumes them in another order than a plain run and the
 two part ways. Here the number that decides between the tokens at a position is looked up under that
-position, so it is the same whoever asks, however often, and whatever was drafted before: the
+position, so it is the same for every run, however often it is asked for, and whatever was drafted before: the
 drafter-invariant coupling of Daliri, Musco and Suresh (arXiv 2408.07978). The generator is SplitMix64's
 finaliser (Steele, Lea and Flood 2014) over a counter, as in counter-based generators (Salmon et al. 2011).
 """

@@ -1,8 +1,8 @@
-"""From a row of logits to the law of the next token: a pure function of the ids before it.
+"""From a row of logits to the distribution of the next token: a pure function of the ids before it.
 
 A processor that keeps state would count drafted tokens that are never committed, the most repeated bug of
 speculative decoding. Here every penalty is worked out from the prefix it is asked about, so a row checked in
-a block and the same row alone give the same law.
+a block and the same row alone give the same distribution.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LIKELY = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class TokenDistribution:
     """The distribution of the next token: softmax(scores) over `ids`, all other ids having probability 0.
 
-    `ids` int64 [n], ascending; `scores` float64 [n], logits over temperature. A greedy law has one id.
+    `ids` int64 [n], ascending; `scores` float64 [n], logits over temperature. A greedy choice is one id.
     """
 
     ids: Ids
@@ -48,7 +48,7 @@ class Law:
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """Everything between logits and law, for one reply. `start`: where the reply begins in the ids.
+    """Everything between logits and distribution, for one reply. `start`: where the reply begins in the ids.
 
     `bad_words` are id sequences whose last id is forbidden after the others; `ends` are the ids that end a
     reply, held back until `min_tokens`.
@@ -59,8 +59,8 @@ class Processors:
     ends: frozenset[int] = frozenset()
     bad_words: tuple[tuple[int, ...], ...] = ()
 
-    def law(self, row: LogitsRow, prefix: Sequence[int]) -> Law:
-        """The law of the token after `prefix` (prompt and reply), from its logits float32 [vocabulary].
+    def distribution(self, row: LogitsRow, prefix: Sequence[int]) -> TokenDistribution:
+        """Of the token after `prefix` (prompt and reply), from its logits float32 [vocabulary].
 
         Order: logit bias, repetition, frequency and presence penalties, bad words, minimum length,
         temperature, min-p, top-k, top-p. Tokens e**-26 times less likely than the best are left out: the
@@ -70,14 +70,14 @@ class Processors:
             return _greedy(self.penalised(row, prefix))
         return _filtered(self.scored(row, prefix), self.sampling)
 
-    def scored(self, row: LogitsRow, prefix: Sequence[int]) -> Law:
-        """The law before min-p, top-k and top-p leave tokens out of it, at a temperature above 0."""
+    def scored(self, row: LogitsRow, prefix: Sequence[int]) -> TokenDistribution:
+        """The distribution before min-p, top-k and top-p leave tokens out of it, at a temperature above 0."""
         scores = self.penalised(row, prefix).astype(np.float64) / self.sampling.temperature
         best = scores.max()
         if not np.isfinite(best):
             raise NonFiniteLogits(f"language model: the best of {len(scores)} logits is {best}")
         ids = np.flatnonzero(scores >= best - RESOLUTION)
-        return Law(ids, scores[ids])
+        return TokenDistribution(ids, scores[ids])
 
     def penalised(self, row: LogitsRow, prefix: Sequence[int]) -> LogitsRow:
         """The logits with bias, penalties and bans; `row` itself where there are none."""
@@ -114,27 +114,32 @@ class Processors:
         return banned
 
 
-def _greedy(logits: LogitsRow) -> Law:
+def _greedy(logits: LogitsRow) -> TokenDistribution:
     best = int(logits.argmax())  # a NaN wins an argmax, so looking at the winner is enough
     if not np.isfinite(logits[best]):
         raise NonFiniteLogits(f"language model: the best of {len(logits)} logits is {logits[best]}")
-    return Law(np.array([best]), np.zeros(1))
+    return TokenDistribution(np.array([best]), np.zeros(1))
 
 
-def _filtered(law: Law, sampling: Sampling) -> Law:
+def _filtered(distribution: TokenDistribution, sampling: Sampling) -> TokenDistribution:
     """Min-p, top-k, top-p, in this order. Ties at top-k's limit all stay; ties at top-p's go by id."""
     if sampling.min_p > 0.0:
-        law = _kept(law, law.scores >= law.scores.max() + np.log(sampling.min_p))
-    if 0 < sampling.top_k < len(law.ids):
-        law = _kept(law, law.scores >= np.partition(law.scores, -sampling.top_k)[-sampling.top_k])
+        distribution = _kept(
+            distribution, distribution.scores >= distribution.scores.max() + np.log(sampling.min_p)
+        )
+    if 0 < sampling.top_k < len(distribution.ids):
+        distribution = _kept(
+            distribution,
+            distribution.scores >= np.partition(distribution.scores, -sampling.top_k)[-sampling.top_k],
+        )
     if sampling.top_p < 1.0:
-        law = _nucleus(law, sampling.top_p)
-    return law
+        distribution = _nucleus(distribution, sampling.top_p)
+    return distribution
 
 
-def _nucleus(law: Law, top_p: float) -> Law:
+def _nucleus(distribution: TokenDistribution, top_p: float) -> TokenDistribution:
     """The fewest most likely tokens that together have at least `top_p`."""
-    weights = np.exp(law.scores - law.scores.max())
+    weights = np.exp(distribution.scores - distribution.scores.max())
     wanted = top_p * weights.sum()
     likely = np.flatnonzero(weights >= _LIKELY)
     if weights[likely].sum() < wanted:
@@ -143,8 +148,8 @@ def _nucleus(law: Law, top_p: float) -> Law:
     order = likely[np.argsort(-weights[likely], kind="stable")]
     mass = np.cumsum(weights[order])
     fewest = 1 + int(np.searchsorted(mass, wanted))
-    return _kept(law, np.sort(order[:fewest]))
+    return _kept(distribution, np.sort(order[:fewest]))
 
 
-def _kept(law: Law, chosen: npt.NDArray[np.bool_] | Ids) -> Law:
-    return Law(law.ids[chosen], law.scores[chosen])
+def _kept(distribution: TokenDistribution, chosen: npt.NDArray[np.bool_] | Ids) -> TokenDistribution:
+    return TokenDistribution(distribution.ids[chosen], distribution.scores[chosen])

@@ -16,13 +16,14 @@ from typing import Any
 
 import httpx
 
-from llm.engine import Reason, Round
+from llm.engine import Pass, Reason
 from llm.prompt import Message
-from llm.reply import Finished, ReplyEvent, Retracted, Telling, Thinking
+from llm.reply_stream import Finished, ReplyEvent, ReplyEvents, Retracted, Thinking
 from llm.sampling import Sampling
 from llm.sentences import WHOLE_SENTENCES, SentencePolicy
 from llm.stats import ReplyStats
 from llm.thoughts import ASSUMED, BARE_CHANNELS, PHRASES, Split, Thoughts
+from llm.verify import Verification
 
 _POLL_SECONDS = 0.02
 _STALL_SECONDS = 1.0
@@ -63,8 +64,15 @@ class RemoteLanguageModel:
             headers=headers, timeout=httpx.Timeout(timeout, connect=3.0), transport=transport
         )
 
-    def open(self, *, tenant: str = "", sentences: SentencePolicy = WHOLE_SENTENCES) -> RemoteConversation:
-        """A new call. The server keeps its own caches, so there is nothing to set up."""
+    def open(
+        self,
+        *,
+        tenant: str = "",
+        sentences: SentencePolicy = WHOLE_SENTENCES,
+        verification: Verification = "coupled",
+    ) -> RemoteConversation:
+        """A new call. The server keeps its own caches and checks its own drafts by its own rule, so `tenant`
+        and `verification` change nothing."""
         return RemoteConversation(self, sentences)
 
     def warm_up(self) -> None:
@@ -106,12 +114,12 @@ class RemoteConversation:
         *,
         draft: Sequence[int] = (),
         cancelled: Callable[[], bool],
-        rounds: list[Round] | None = None,
+        passes: list[Pass] | None = None,
     ) -> Generator[ReplyEvent, None, None]:
         """As the embedded conversation's; ids are unknown here and empty. Raises `RemoteError`."""
         model = self._model
         stats = ReplyStats(verification="server", started=model.clock())
-        telling = Telling(stats, model.clock, self._sentences)
+        telling = ReplyEvents(stats, model.clock, self._sentences)
         said = _Said(model, telling)
         reason: Reason = "cancelled"
         with _Stream(model, _request(model.model, messages, sampling)) as chunks:
@@ -135,7 +143,7 @@ class RemoteConversation:
 class _Said:
     """The reply's text as it comes, without its thoughts; what it shows of the model is noted there."""
 
-    def __init__(self, model: RemoteLanguageModel, telling: Telling) -> None:
+    def __init__(self, model: RemoteLanguageModel, telling: ReplyEvents) -> None:
         self.text = ""
         self._model = model
         self._telling = telling

@@ -1,15 +1,16 @@
-"""The verdict on a drafted token: what the target says in its place, and whether the draft goes on.
+"""Verification: which token is committed in a drafted one's place, and whether the draft goes on.
 
 Three rules. Each commits exactly one token a row, whatever was drafted:
 
 - `coupled` (the default): the target chooses for itself, with noise that depends on the position alone, and
   the draft goes on while it equals that choice. The reply is then the same tokens as without speculation, for
-  every drafter (arXiv 2408.07978). Greedy decoding is the case of a law with one token.
+  every drafter (arXiv 2408.07978). Greedy decoding is the case of a distribution with one token.
 - `rejection`: the papers' rule (Leviathan et al. 2211.17192, Chen et al. 2302.01318): keep drafted x with
   probability min(1, p(x)/q(x)), else draw from max(0, p - q) renormalised. The reply has the same
   distribution, not the same tokens.
 - `relaxed`: typical acceptance (Cai et al., Medusa, 2401.10774): keep x when p(x) is above a threshold that
-  falls with the law's entropy. Faster and lossy: the distribution of replies changes. Off unless asked for.
+  falls with the distribution's entropy. Faster and lossy: the distribution of replies changes. Off unless
+  asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from llm.noise import Noise, Purpose
-from llm.processors import Law
+from llm.processors import TokenDistribution
 
 Verification = Literal["coupled", "rejection", "relaxed"]
 
@@ -53,11 +54,16 @@ class Verifier(Protocol):
         ...
 
     def judge(
-        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+        self,
+        target: TokenDistribution,
+        position: int,
+        drafted: int | None,
+        draft: TokenDistribution | None,
+        noise: Noise,
     ) -> Verdict:
         """`drafted` None: there is no draft for this position (the last row of a pass).
 
-        `draft_law` is the law the drafted token was drawn from; None means that it was certain.
+        `draft` is the distribution that the drafted token was drawn from; None means that it was certain.
         """
         ...
 
@@ -70,9 +76,14 @@ class Coupled:
     draft_purpose = Purpose.CHOICE
 
     def judge(
-        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+        self,
+        target: TokenDistribution,
+        position: int,
+        drafted: int | None,
+        draft: TokenDistribution | None,
+        noise: Noise,
     ) -> Verdict:
-        token, _ = noise.draw(law.ids, law.scores, position, Purpose.CHOICE)
+        token, _ = noise.draw(target.ids, target.scores, position, Purpose.CHOICE)
         return Verdict(token, token == drafted)
 
 
@@ -84,34 +95,39 @@ class Rejection:
     draft_purpose = Purpose.DRAFT
 
     def judge(
-        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+        self,
+        target: TokenDistribution,
+        position: int,
+        drafted: int | None,
+        draft: TokenDistribution | None,
+        noise: Noise,
     ) -> Verdict:
         if drafted is None:
-            token, _ = noise.draw(law.ids, law.scores, position, Purpose.CHOICE)
+            token, _ = noise.draw(target.ids, target.scores, position, Purpose.CHOICE)
             return Verdict(token, False)
-        p = law.probability(drafted)
-        q = 1.0 if draft_law is None else draft_law.probability(drafted)
+        p = target.probability(drafted)
+        q = 1.0 if draft is None else draft.probability(drafted)
         if p > 0.0 and noise.accepts(min(1.0, p / q), position):
             return Verdict(drafted, True)
-        rest = residual(law, drafted, draft_law)
+        rest = residual(target, drafted, draft)
         token, _ = noise.draw(rest.ids, rest.scores, position, Purpose.RESIDUAL)
         return Verdict(token, False)
 
 
-def residual(law: Law, drafted: int, draft_law: Law | None) -> Law:
-    """max(0, p - q), as a law. Where rounding leaves nothing of it, p itself: never a draw among zeros."""
-    p = law.probabilities()
-    if draft_law is None:
-        q = (law.ids == drafted).astype(np.float64)
+def residual(target: TokenDistribution, drafted: int, draft: TokenDistribution | None) -> TokenDistribution:
+    """max(0, p - q), normalised. Where rounding leaves nothing of it, p itself: never a draw among zeros."""
+    p = target.probabilities()
+    if draft is None:
+        q = (target.ids == drafted).astype(np.float64)
     else:
         q = np.zeros_like(p)
-        _, ours, theirs = np.intersect1d(law.ids, draft_law.ids, assume_unique=True, return_indices=True)
-        q[ours] = draft_law.probabilities()[theirs]
+        _, ours, theirs = np.intersect1d(target.ids, draft.ids, assume_unique=True, return_indices=True)
+        q[ours] = draft.probabilities()[theirs]
     rest = np.maximum(0.0, p - q)
     kept = rest > 0.0
     if not kept.any():
-        return law
-    return Law(law.ids[kept], np.log(rest[kept]))
+        return target
+    return TokenDistribution(target.ids[kept], np.log(rest[kept]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +143,19 @@ class Relaxed:
     draft_purpose = Purpose.CHOICE
 
     def judge(
-        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+        self,
+        target: TokenDistribution,
+        position: int,
+        drafted: int | None,
+        draft: TokenDistribution | None,
+        noise: Noise,
     ) -> Verdict:
         if drafted is not None:
-            p = law.probabilities()
+            p = target.probabilities()
             entropy = -float((p * np.log(p)).sum())
-            if law.probability(drafted) > min(self.threshold, self.scale * float(np.exp(-entropy))):
+            if target.probability(drafted) > min(self.threshold, self.scale * float(np.exp(-entropy))):
                 return Verdict(drafted, True)
-        token, _ = noise.draw(law.ids, law.scores, position, Purpose.CHOICE)
+        token, _ = noise.draw(target.ids, target.scores, position, Purpose.CHOICE)
         return Verdict(token, token == drafted)
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from llm.sentences import SentencePolicy
+from llm.verify import Verification
 from pipeline import places
 from pipeline.text_files import NotUtf8, read_text
 
@@ -33,8 +34,10 @@ class VoiceChoice(_Part):
 
 
 class SamplingChoice(_Part):
-    """How replies are sampled. Temperature 0 is greedy. The seed makes sampled replies repeatable.
+    """How replies are sampled, as in `llm.sampling.Sampling`, which says what each is.
 
+    Temperature 0 is greedy. The seed makes sampled replies repeatable. `bad_words` are never said.
+    `logit_bias` is by token id, as the service's model numbers them: another model's tokens are others.
     A reasoning model's thoughts count towards `max_tokens`, but `stop` strings in them end nothing.
     """
 
@@ -43,9 +46,33 @@ class SamplingChoice(_Part):
     top_p: float = Field(default=1.0, gt=0.0, le=1.0)
     min_p: float = Field(default=0.0, ge=0.0, lt=1.0)
     repetition_penalty: float = Field(default=1.0, ge=1.0, le=2.0)
+    frequency_penalty: float = Field(default=0.0, ge=-2.0, le=2.0)
+    presence_penalty: float = Field(default=0.0, ge=-2.0, le=2.0)
+    logit_bias: dict[Annotated[int, Field(ge=0)], Annotated[float, Field(ge=-100.0, le=100.0)]] = Field(
+        default_factory=dict
+    )
+    bad_words: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    min_tokens: int = Field(default=0, ge=0)
     max_tokens: int = Field(default=120, ge=1, le=2000)
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     seed: int = 0
+
+    @model_validator(mode="after")
+    def _lengths_fit(self) -> Self:
+        if self.min_tokens > self.max_tokens:
+            raise ValueError(f"min_tokens = {self.min_tokens} is above max_tokens = {self.max_tokens}")
+        return self
+
+
+class SpeculationChoice(_Part):
+    """By which rule drafted tokens are checked (see `llm.verify`).
+
+    `coupled`: a reply is the same tokens as without speculation. `rejection`: the papers' rule, replies of
+    the same distribution. `relaxed`: faster and lossy, drafts change what is said. A remote server has its
+    own rule.
+    """
+
+    verification: Verification = "coupled"
 
 
 class Interruptions(_Part):
@@ -70,14 +97,22 @@ class Silence(_Part):
 
 
 class SentenceChoice(_Part):
-    """How a reply is cut into what is voiced at a time. `first_clause` lets the first piece end behind a
-    comma: the caller hears it sooner, at some cost in melody."""
+    """How a reply is cut into what is voiced at a time.
+
+    `first_clause` lets the first piece end behind a comma, once it has `first_min_chars` characters and
+    `first_min_words` words: the caller hears it sooner, at some cost in melody. `first_at_once` lets it end
+    at `!` or `?` without waiting for the next character. A piece has `max_chars` characters at most.
+    """
 
     first_clause: bool = False
+    first_min_chars: int = Field(default=12, ge=1)
+    first_min_words: int = Field(default=3, ge=1)
+    first_at_once: bool = False
+    max_chars: int = Field(default=300, ge=16)
 
     def policy(self, language: str) -> SentencePolicy:
         """The same for the language stage."""
-        return SentencePolicy(language=language, first_clause=self.first_clause)
+        return SentencePolicy(language=language, **self.model_dump())
 
 
 class Patience(_Part):
@@ -115,6 +150,7 @@ class Agent(_Part):
     hotwords: tuple[str, ...] = ()
     voice: VoiceChoice = VoiceChoice()
     sampling: SamplingChoice = SamplingChoice()
+    speculation: SpeculationChoice = SpeculationChoice()
     sentences: SentenceChoice = SentenceChoice()
     interruptions: Interruptions = Interruptions()
     silence: Silence = Silence()

@@ -11,6 +11,7 @@ from asr.recogniser import Partial, Transcript
 from asr.vad import VoiceFrame
 from llm.language_model import Message, ReplyEvent, Sampling
 from llm.sentences import SentencePolicy
+from llm.verify import Verification
 from pipeline.audio import Audio
 from pipeline.language_priority import LanguagePriority
 from pipeline.workers import Workers
@@ -79,7 +80,9 @@ class EndOfTurnStage(Protocol):
 
 
 class LanguageStage(Protocol):
-    def open(self, *, tenant: str = "", sentences: SentencePolicy = ...) -> LanguageSession: ...
+    def open(
+        self, *, tenant: str = "", sentences: SentencePolicy = ..., verification: Verification = ...
+    ) -> LanguageSession: ...
 
 
 @dataclass(frozen=True, slots=True)

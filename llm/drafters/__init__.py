@@ -1,1 +1,1 @@
-"""Drafters: where guessed tokens come from."""
+"""Drafters: each proposes the next tokens from one source. `learned` holds those from inside the model."""

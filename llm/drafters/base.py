@@ -1,4 +1,4 @@
-"""What a drafter is: a guess at the next tokens, from wherever it has one."""
+"""What every drafter is: a source of guessed next tokens. And what it gets and gives."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from llm.noise import Noise, Purpose
-from llm.processors import Law, Processors
+from llm.processors import Processors, TokenDistribution
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Guessed ids. `source`: the drafter's name. `evidence`: how much speaks for it (a match's length).
+    """Guessed ids. `source`: the drafter's name. `evidence`: its strength (a match's length).
 
     `confidence` is the drafter's own estimate of the chance that each token is accepted, given that those
-    before it were; the gate starts from it and learns. `laws`: the distributions the ids were drawn from, one
-    an id; None where each guess was certain.
+    before it were; the gate starts from it and learns. `distributions`: what the ids were drawn from, one an
+    id; None where each guess was certain.
     """
 
     ids: tuple[int, ...] = ()
     source: str = ""
     evidence: int = 0
     confidence: float = 0.5
-    laws: tuple[Law, ...] | None = None
+    distributions: tuple[TokenDistribution, ...] | None = None
 
     def cut(self, length: int) -> Draft:
-        laws = None if self.laws is None else self.laws[:length]
-        return Draft(self.ids[:length], self.source, self.evidence, self.confidence, laws)
+        distributions = None if self.distributions is None else self.distributions[:length]
+        return Draft(self.ids[:length], self.source, self.evidence, self.confidence, distributions)
 
 
 NOTHING = Draft()
@@ -50,7 +50,7 @@ class ReplyState:
     asked: str = ""
     """What the reply answers: the text of the last message."""
     cancelled: Callable[[], bool] = field(default=lambda: False)
-    """Whether nobody wants the reply any more: what takes a while asks now and then, and stops."""
+    """Whether the reply was cancelled: a drafter that takes a while asks between its steps, and stops."""
 
     @property
     def position(self) -> int:

@@ -1,19 +1,19 @@
-"""Phrases that replies begin with: the only free drafter with something to say before the first token."""
+"""Phrases that replies begin with: drafted before the first token."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
-from llm.drafters.memory import LONGEST_PHRASE, Memory
+from llm.drafters.tenant_memory import LONGEST_PHRASE, TenantMemory
 
 
-class Phrases(FreeDrafter):
+class PhraseDrafter(FreeDrafter):
     """Drafts how earlier replies of this tenant, and phrases it was taught, went on from this beginning."""
 
     name = "phrase"
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: TenantMemory) -> None:
         self._memory = memory
 
     def propose(self, state: ReplyState, budget: int) -> Draft:

@@ -1,4 +1,4 @@
-"""Single successors: what has always, or nearly always, followed the last token.
+"""A bigram drafter: what has always, or nearly always, followed the last token.
 
 A one-token key matches everywhere, so prompt lookup leaves it alone. Where what followed was the same every
 time it still says a lot: the rest of a name that was just begun, the next key of a form that is filled in
@@ -18,7 +18,7 @@ LEAST_SHARE = 0.75
 LONGEST_CHAIN = 6
 
 
-class Successors(FreeDrafter):
+class SuccessorDrafter(FreeDrafter):
     """Drafts a chain of tokens that each nearly always followed the one before, in this call's texts."""
 
     name = "successor"

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
-from llm.drafters.lookup import CARRIES, SHORTEST_MATCH, Bare, confidence_of, keeps_line_breaks, spoken_line
-from llm.drafters.memory import Memory
+from llm.drafters.prompt_lookup import (
+    CARRIES,
+    SHORTEST_MATCH,
+    Bare,
+    confidence_of,
+    keeps_line_breaks,
+    spoken_line,
+)
+from llm.drafters.tenant_memory import TenantMemory
 
 
-class SuffixStore(FreeDrafter):
+class SuffixDrafter(FreeDrafter):
     """Drafts from the tenant's memory across calls; the present call's own text is prompt lookup's."""
 
     name = "suffix"
 
-    def __init__(self, memory: Memory, bare: Bare = keeps_line_breaks) -> None:
+    def __init__(self, memory: TenantMemory, bare: Bare = keeps_line_breaks) -> None:
         self._memory = memory
         self._bare = bare
 

@@ -25,7 +25,7 @@ _ZONES_AND_DAYS = frozenset("EM")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class BoundaryRule:
     """Which followers make the mark the end of a sentence."""
 
     lower: bool = False
@@ -48,11 +48,11 @@ class Rule:
         return kind != "none" and bool(getattr(self, kind))
 
 
-NEVER = Rule()
-ALWAYS = Rule(lower=True, digit=True, quote=True, other=True, capitals=_CAPITALS)
-BEFORE_CAPITAL = Rule(quote=True, capitals=_CAPITALS)
-BEFORE_OPENER = Rule(capitals=_SENTENCE_OPENERS)
-AFTER_CLOCK = Rule(quote=True, capitals=_CAPITALS - _ZONES_AND_DAYS)
+NEVER = BoundaryRule()
+ALWAYS = BoundaryRule(lower=True, digit=True, quote=True, other=True, capitals=_CAPITALS)
+BEFORE_CAPITAL = BoundaryRule(quote=True, capitals=_CAPITALS)
+BEFORE_OPENER = BoundaryRule(capitals=_SENTENCE_OPENERS)
+AFTER_CLOCK = BoundaryRule(quote=True, capitals=_CAPITALS - _ZONES_AND_DAYS)
 UNLESS_DIGIT = replace(ALWAYS, digit=False)
 GERMAN_ORDINAL = replace(ALWAYS, lower=False, digit=False, capitals=frozenset())
 
@@ -168,7 +168,7 @@ class Words:
     """Whether the word begins its line or sentence, or follows a colon: a list's marker may stand there."""
 
 
-def after_stop(words: Words, table: Abbreviations) -> Rule:
+def after_stop(words: Words, table: Abbreviations) -> BoundaryRule:
     """The rule for one full stop behind a word."""
     word = words.word
     lower = word.lower()
@@ -205,7 +205,7 @@ def _is_street(words: Words) -> bool:
     return before[-1:].isalpha() and (before[0].isupper() or before[0].isdigit())
 
 
-def _after_letter(words: Words) -> Rule:
+def _after_letter(words: Words) -> BoundaryRule:
     """One letter: an initial (``Jonas E. Smith``), a pronoun (``you and I.``), or a label's (``plan B.``)."""
     before = words.before.rstrip(",")
     if len(before) == 1 and before.isalnum():
@@ -231,17 +231,17 @@ def is_list_marker(word: str) -> bool:
     return word[-1] in ".)" and bool(_MARKER.fullmatch(word.rstrip(".)")))
 
 
-def after_shout(words: Words) -> Rule:
+def after_shout(words: Words) -> BoundaryRule:
     """The rule for ``!`` and ``?`` behind a word."""
     return BEFORE_OPENER if words.word.lower() in _NAMES_WITH_SHOUT else ALWAYS
 
 
-def after_ellipsis(dots: int, spaced: bool) -> Rule:
+def after_ellipsis(dots: int, spaced: bool) -> BoundaryRule:
     """The rule for several dots; ``. . .`` in the middle of a sentence stands for words left out."""
     return NEVER if spaced and dots == 3 else BEFORE_CAPITAL
 
 
-def after_closer(rule: Rule) -> Rule:
+def after_closer(rule: BoundaryRule) -> BoundaryRule:
     """The rule once a quote or bracket closed behind the mark: ``"Really?" he said`` goes on."""
     return replace(rule, lower=False)
 

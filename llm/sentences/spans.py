@@ -1,4 +1,4 @@
-"""The spans that are open at a point of a text: quotes, brackets, code, emphasis, tags.
+"""Open spans at a point of a text: quotes, brackets, code, emphasis, tags.
 
 A sentence must not end inside one. A mark that was never closed must not hold the text back for ever either:
 each kind is forgotten after so many characters, and all but a fenced block at a blank line.

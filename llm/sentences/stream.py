@@ -22,7 +22,7 @@ from llm.sentences.rules import (
     SHOUTS,
     STOPS,
     WIDE_MARKS,
-    Rule,
+    BoundaryRule,
     Words,
     after_closer,
     after_ellipsis,
@@ -227,7 +227,7 @@ class SentenceStream:
             return rule is not NEVER
         return rule.allows(character)
 
-    def _rule(self, mark: _Mark) -> Rule:
+    def _rule(self, mark: _Mark) -> BoundaryRule:
         if set(mark.text) <= STOPS:
             dots = len(mark.text) + 2 * mark.text.count("…")
             rule = after_stop(mark.words, self._table) if dots == 1 else after_ellipsis(dots, mark.spaced)

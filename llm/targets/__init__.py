@@ -1,1 +1,1 @@
-"""Targets: the models that have the last word on every token."""
+"""Targets: the engines that run the model whose tokens are committed."""

@@ -1,4 +1,4 @@
-"""What a target is: shared weights, and one key-value cache a call with a position that moves both ways.
+"""What every target is: shared weights, and a key-value cache for each call that can be rolled back.
 
 A *target* is the model that has the last word on every token. A *pass* is one run of it over the next ids.
 Rolling back a draft is `Cache.truncate`: the position moves, nothing is copied or cleared, and the next
@@ -99,12 +99,12 @@ class Target(Protocol):
         """Whether a row has the same bits in every block: alone, in a draft, in a prefill chunk.
 
         Where it does not, a near tie can fall either way, and verification has to guard it: a row whose
-        two best choices lie within `margin` of each other is decided by a pass of that row alone.
+        two best choices lie within `logit_tolerance` of each other is decided by a pass of that row alone.
         """
         ...
 
     @property
-    def margin(self) -> float:
+    def logit_tolerance(self) -> float:
         """How far two logits of a row can move against each other between blocks (0.0 if `exact_rows`)."""
         ...
 

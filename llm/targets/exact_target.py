@@ -1,6 +1,6 @@
 """The torch target for machines without a C++ compiler: slower, and exact rows all the same.
 
-A matrix product of floats rounds differently at different widths. Integers do not: while every partial sum
+A matrix product of floats passes differently at different widths. Integers do not: while every partial sum
 stays below 2**24, float32 holds it exactly, and the order of the additions, which is what changes with the
 width, no longer matters. So weights and activations are quantised to integers along blocks of 128 inputs,
 multiplied as float32 by whatever library torch has, and scaled and added block by block, element by element:
@@ -22,7 +22,7 @@ from torch.nn.functional import pad, silu
 from llm.checkpoints import Checkpoint, LayerWeights, UnsupportedCheckpoint, Weight
 from llm.checkpoints.description import MATRICES, VECTORS
 from llm.targets.base import Hidden, Logits
-from llm.targets.border import KeepsHidden, blocks, check_extend, check_finite, check_truncate
+from llm.targets.cache_support import HiddenStateBuffer, blocks, check_extend, check_finite, check_truncate
 from llm.targets.rotary import angles, rotate
 
 BLOCK = 128
@@ -70,7 +70,7 @@ def _multiply_part(
     widened = torch.empty(integers.shape[1:])  # one block as floats, small enough to stay in the cache
     for block in range(len(integers)):
         product = torch.mm(quants[block], widened.copy_(integers[block]))
-        # Products and sums stay apart: a fused one rounds once where it is vectorised, twice where not.
+        # Products and sums stay apart: a fused one passes once where it is vectorised, twice where not.
         total += product.mul_(scales[block]).mul_(weight_scales[block])
     return total
 
@@ -86,7 +86,7 @@ class ExactTarget:
     """See the module; on the CPU."""
 
     exact_rows = True
-    margin = 0.0
+    logit_tolerance = 0.0
 
     def __init__(self, checkpoint: Checkpoint, *, context: int, threads: int) -> None:
         """Sets torch's threads: results may depend on their number, so it is fixed while the target lives."""
@@ -119,7 +119,7 @@ class ExactTarget:
         return self.embedding.rows(np.asarray(ids, dtype=np.int64))
 
 
-class ExactCache(KeepsHidden):
+class ExactCache(HiddenStateBuffer):
     """One call's keys and values, float32, grown 256 positions at a time; see `llm.targets.base.Cache`."""
 
     def __init__(self, target: ExactTarget) -> None:

@@ -1,7 +1,7 @@
 """The torch target in floats: bf16 on a GPU with a static cache, float32 as the reference for fidelity.
 
 Matrix products of different widths may round differently, so rows are not exact (`exact_rows` is false) and
-`margin` says how far two logits were seen to move against each other; verification guards near ties by it.
+`logit_tolerance` says how far two logits were seen to move against each other; the tie guard goes by it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,15 @@ from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_
 
 from llm.checkpoints import Checkpoint, Weight
 from llm.targets.base import Hidden, Logits, NonFiniteLogits
-from llm.targets.border import Block, KeepsHidden, blocks, check_extend, check_finite, check_truncate
-from llm.targets.margin import calibrate_margin
+from llm.targets.cache_support import (
+    Block,
+    HiddenStateBuffer,
+    blocks,
+    check_extend,
+    check_finite,
+    check_truncate,
+)
+from llm.targets.logit_tolerance import measure_logit_tolerance
 from llm.targets.rotary import angles, rotate
 
 BLOCK = 256
@@ -53,9 +60,9 @@ class FloatTarget:
         self.step = self.forward if device == "cpu" else torch.compile(self.forward, mode="reduce-overhead")
 
     @cached_property
-    def margin(self) -> float:
+    def logit_tolerance(self) -> float:
         """Measured on first use: a few dozen short passes."""
-        return calibrate_margin(self)
+        return measure_logit_tolerance(self)
 
     def open(self) -> FloatCache:
         return FloatCache(self)
@@ -124,7 +131,7 @@ class FloatTarget:
         return rms_norm(heads, (self.config.head_size,), norm, self.config.norm_epsilon)
 
 
-class FloatCache(KeepsHidden):
+class FloatCache(HiddenStateBuffer):
     """One call's static cache; see `llm.targets.base.Cache`."""
 
     def __init__(self, target: FloatTarget) -> None:

@@ -14,15 +14,15 @@ import torch
 
 from llm.checkpoints import CheckpointError
 from llm.targets.base import Hidden, Logits, NonFiniteLogits
-from llm.targets.border import KeepsHidden, blocks, check_extend, check_finite, check_truncate
-from llm.targets.margin import calibrate_margin
+from llm.targets.cache_support import HiddenStateBuffer, blocks, check_extend, check_finite, check_truncate
+from llm.targets.logit_tolerance import measure_logit_tolerance
 
 BLOCK = 256
 """Ids of one forward at most; longer prefills are cut."""
 
 
 class TransformersTarget:
-    """A loaded `AutoModelForCausalLM`. Rows are not exact; `margin` is measured."""
+    """A loaded `AutoModelForCausalLM`. Rows are not exact; `logit_tolerance` is measured."""
 
     exact_rows = False
 
@@ -47,9 +47,9 @@ class TransformersTarget:
         torch.set_num_threads(count)
 
     @cached_property
-    def margin(self) -> float:
+    def logit_tolerance(self) -> float:
         """Measured on first use: a few dozen short passes."""
-        return calibrate_margin(self)
+        return measure_logit_tolerance(self)
 
     @property
     def hidden_size(self) -> int:
@@ -65,7 +65,7 @@ class TransformersTarget:
         return TransformersCache(self)
 
 
-class TransformersCache(KeepsHidden):
+class TransformersCache(HiddenStateBuffer):
     """One call's `DynamicCache`; see `llm.targets.base.Cache`.
 
     A rollback removes entries, so models whose cache forgets (sliding windows, recurrent states) cannot go

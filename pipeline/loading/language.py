@@ -52,7 +52,13 @@ def explain(
     agent = choose_agent(settings.agent, settings.agents_dir)
     messages = [Message("system", agent.system_prompt()), Message("user", prompt)]
     sampling = Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed)
-    return explain_reply(load_embedded(settings), messages, sampling, taught="\n".join(agent.facts))
+    return explain_reply(
+        load_embedded(settings),
+        messages,
+        sampling,
+        taught="\n".join(agent.facts),
+        verification=agent.speculation.verification,
+    )
 
 
 def load_embedded(

@@ -10,13 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from llm.checkpoints import read_checkpoint
-from llm.drafters.draft_heads import Kind, save_heads
-from llm.drafters.heads import HeadsError, MedusaHeads
+from llm.drafters.learned.compatibility import HeadsError
+from llm.drafters.learned.load import Kind, save_heads
+from llm.drafters.learned.medusa import MedusaHeads
+from llm.drafters.learned.training.dataset import (
+    TrainingText,
+    corpus_texts,
+    examples,
+    head_matrix,
+    own_replies,
+)
+from llm.drafters.learned.training.loop import train
+from llm.drafters.learned.training.train_eagle import EagleObjective, new_eagle
+from llm.drafters.learned.training.train_medusa import MedusaObjective
 from llm.language_model import LanguageModel, Sampling
-from llm.training.eagle import EagleTrainee, new_eagle
-from llm.training.food import Text, corpus_texts, head_matrix, lessons, own_replies
-from llm.training.loop import train
-from llm.training.medusa import MedusaTrainee
 from pipeline.agent import choose_agent
 from pipeline.config import Settings
 from pipeline.loading.language import is_remote, load_embedded, place
@@ -67,22 +74,22 @@ def train_heads(
         texts = corpus_texts(whole, model.tokenizer)
     else:
         texts = _replies(model, settings, lines, max_tokens, progress)
-    food = lessons(model.target, texts, lambda done: progress("reading the texts", done, len(texts)))
+    dataset = examples(model.target, texts, lambda done: progress("reading the texts", done, len(texts)))
     head = head_matrix(model.target)
-    trainee: MedusaTrainee | EagleTrainee
+    objective: MedusaObjective | EagleObjective
     if kind == "medusa":
-        trainee = MedusaTrainee(MedusaHeads(MEDUSA_HEADS, head.shape[1]), head)
+        objective = MedusaObjective(MedusaHeads(MEDUSA_HEADS, head.shape[1]), head)
     else:
-        trainee = EagleTrainee(new_eagle(read_checkpoint(path)), head)
+        objective = EagleObjective(new_eagle(read_checkpoint(path)), head)
     report = train(
-        trainee,
-        food,
+        objective,
+        dataset,
         steps=steps,
         learning_rate=LEARNING_RATES[kind] if learning_rate is None else learning_rate,
         seed=seed,
         progress=lambda step, loss: progress(f"training, loss {loss:.3f}", step, steps),
     )
-    save_heads(trainee.module, out, path)
+    save_heads(objective.module, out, path)
     return {
         "kind": kind,
         "base": path.name,
@@ -94,9 +101,9 @@ def train_heads(
 
 def _replies(
     model: LanguageModel, settings: Settings, prompts: list[str], max_tokens: int, progress: Progress
-) -> list[Text]:
+) -> list[TrainingText]:
     system = choose_agent(settings.agent, settings.agents_dir).system_prompt()
-    texts: list[Text] = []
+    texts: list[TrainingText] = []
     for done, prompt in enumerate(prompts):
         texts += own_replies(model, system, [prompt], Sampling(max_tokens=max_tokens))
         progress("writing replies", done + 1, len(prompts))

@@ -35,8 +35,12 @@ class Drafting:
 
     def open(self) -> None:
         """Take a session of the language stage."""
-        sentences = self._agent.sentences.policy(self._agent.language)
-        self._session = self._stages.language.open(tenant=self._agent.name, sentences=sentences)
+        agent = self._agent
+        self._session = self._stages.language.open(
+            tenant=agent.name,
+            sentences=agent.sentences.policy(agent.language),
+            verification=agent.speculation.verification,
+        )
 
     def close(self) -> None:
         """Give the session back."""

@@ -250,7 +250,7 @@ class TurnTaking:
 
     def _heard_so_far(self, turn: Turn, speech: CallerSpeech, partial: Partial) -> None:
         """Committed words go to the peer, never to be taken back."""
-        committed = "".join(word.text for word in partial.committed)
+        committed = "".join(word.text for word in partial.settled)
         hypothesis = committed + partial.tentative
         if turn.over_agent:
             self._weigh(turn, hypothesis, final=False)

@@ -70,8 +70,8 @@ def test_going_on_after_the_final_pass_takes_no_committed_word_back(recogniser: 
         utterance.feed(np.concatenate([silence(0.3), say(group), silence(0.3)]))
         text = utterance.finish(never).text
         partial = utterance.step(never)
-        assert partial.committed[: len(committed)] == committed
-        committed = partial.committed
+        assert partial.settled[: len(committed)] == committed
+        committed = partial.settled
     digits = re.sub(r"\D", "", text)
     assert digits == "5552179438"
 
@@ -87,8 +87,8 @@ def test_two_minutes_of_talk_are_heard_in_a_short_window(
     for start in range(0, len(talk), 4 * RATE):
         utterance.feed(talk[start : start + 4 * RATE])
         partial = utterance.step(never)
-        assert partial.committed[: len(committed)] == committed
-        committed = partial.committed
+        assert partial.settled[: len(committed)] == committed
+        committed = partial.settled
         assert utterance._window.end - utterance._window.start < LONG_WINDOW + 4.0
     transcript = utterance.finish(never)
     assert transcript.words[: len(committed)] == committed

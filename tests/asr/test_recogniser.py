@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from asr.audio import Audio
-from asr.commit import LocalAgreement
 from asr.recogniser import Recogniser, Transcript, Utterance, Word
+from asr.stability import LocalAgreement
 from tests.asr.conftest import RATE, Recording, silence
 from tests.models import path
 
@@ -31,8 +31,8 @@ def listen(utterance: Utterance, audio: Audio, step_seconds: float = 1.0) -> tup
         for packet in np.split(audio[start : start + round(step_seconds * RATE)], range(320, 16_000, 320)):
             utterance.feed(packet)
         partial = utterance.step(never)
-        assert partial.committed[: len(committed)] == committed
-        committed = partial.committed
+        assert partial.settled[: len(committed)] == committed
+        committed = partial.settled
     return committed
 
 
@@ -102,7 +102,7 @@ def test_an_utterance_without_audio_is_empty(recogniser: Recogniser) -> None:
     utterance = recogniser.open()
     utterance.feed(silence(0.0))
     utterance.feed(np.zeros(1, np.float32))
-    assert utterance.step(never).committed == ()
+    assert utterance.step(never).settled == ()
     assert utterance.finish(never) == Transcript("", (), 1 / RATE)
 
 

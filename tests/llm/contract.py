@@ -1,4 +1,4 @@
-"""What every drafter owes whoever asks it."""
+"""What every drafter has to keep to."""
 
 from __future__ import annotations
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from llm.cache import CallCache, Turnstile
+from llm.cache import CallCache
 from llm.drafters.base import NOTHING, Draft, ReplyState
 from llm.engine import Generation
+from llm.fair_lock import FairLock
 from llm.noise import Ids, Noise, Purpose, Scores, SeededNoise
-from llm.processors import Law, Processors
+from llm.processors import Processors, TokenDistribution
 from llm.sampling import Sampling
 from llm.stats import ReplyStats
+from llm.tie_guard import TieGuard
 from llm.verify import Coupled, Verifier
 from tests.llm.toys import Rows, ToyTarget
 
@@ -57,7 +59,6 @@ def generation(
 ) -> Generation:
     target = target or ToyTarget(rows, vocabulary)
     verifier = verifier or Coupled()
-    margin = 0.0 if target.exact_rows else target.margin
     processors = Processors(sampling, len(prompt), ends, bad_words)
     state = ReplyState(
         list(prompt),
@@ -68,28 +69,30 @@ def generation(
         cancelled=cancelled,
     )
     return kind(
-        CallCache(target.open(), Turnstile()),
+        CallCache(target.open(), FairLock()),
         state,
         Scripted(guess),
         verifier,
         ReplyStats(),
         room=sampling.max_tokens,
         cancelled=cancelled,
-        margin=margin,
+        tie_guard=TieGuard.of(target),
     )
 
 
-def drawn(laws: Callable[[Sequence[int]], Law], length: int) -> Guess:
+def drawn(distributions: Callable[[Sequence[int]], TokenDistribution], length: int) -> Guess:
     """A drafter with a distribution of its own, drawing for the purpose that the rule asks for."""
 
     def guess(state: ReplyState, budget: int) -> Draft:
         ids: list[int] = []
-        used: list[Law] = []
+        used: list[TokenDistribution] = []
         for i in range(min(length, budget)):
-            law = laws([*state.ids, *ids])
-            ids.append(state.noise.draw(law.ids, law.scores, state.position + i, state.purpose)[0])
-            used.append(law)
-        return Draft(tuple(ids), "drawn", laws=tuple(used))
+            distribution = distributions([*state.ids, *ids])
+            ids.append(
+                state.noise.draw(distribution.ids, distribution.scores, state.position + i, state.purpose)[0]
+            )
+            used.append(distribution)
+        return Draft(tuple(ids), "drawn", distributions=tuple(used))
 
     return guess
 

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from llm.cache import common_prefix
-from llm.chat_template import CHATML, ChatTemplate, Role, Shape
+from llm.chat_template import CHATML, AcceptedRoles, ChatTemplate, Role
 from llm.prompt import Message, PromptError, PromptWriter
 from llm.tokenizer import Tokenizer
 from tests.llm.toys import byte_tokenizer
@@ -100,18 +100,18 @@ def written(template: str, messages: Sequence[Message], context: int = 4096) -> 
 
 
 @pytest.mark.parametrize(
-    ("template", "shape"),
+    ("template", "roles"),
     [
-        ("mistral", Shape(False, False, False)),
-        ("mistral with system", Shape(True, False, False)),
-        ("gemma", Shape(False, False, False)),
-        ("gemma with system", Shape(True, False, False)),
-        ("wants a user", Shape(True, True, True)),
-        ("chatml", Shape(True, True, True)),
+        ("mistral", AcceptedRoles(False, False, False)),
+        ("mistral with system", AcceptedRoles(True, False, False)),
+        ("gemma", AcceptedRoles(False, False, False)),
+        ("gemma with system", AcceptedRoles(True, False, False)),
+        ("wants a user", AcceptedRoles(True, True, True)),
+        ("chatml", AcceptedRoles(True, True, True)),
     ],
 )
-def test_samples_tell_what_a_template_accepts(template: str, shape: Shape) -> None:
-    assert ChatTemplate(tokenizer_of(template)).shape == shape
+def test_samples_tell_what_a_template_accepts(template: str, roles: AcceptedRoles) -> None:
+    assert ChatTemplate(tokenizer_of(template)).accepted_roles == roles
 
 
 def test_a_call_is_brought_into_turns_that_mistral_and_gemma_accept() -> None:
@@ -182,7 +182,7 @@ def test_what_was_read_stays_the_beginning_of_later_prompts(template: str) -> No
         for later in range(end + 1, len(CALL) + 1):
             if CALL[later - 1].role == "user":
                 assert writer.prompt(CALL[:later]).ids[: len(stable)] == stable
-    if not ChatTemplate(tokenizer).shape.repeats:
+    if not ChatTemplate(tokenizer).accepted_roles.repeats:
         cut_off, gone_on = writer.prompt(CALL[:5]).ids, writer.prompt(CALL[:6]).ids
         assert tokenizer.decode(cut_off[: common_prefix(cut_off, gone_on)]).endswith("And")
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from llm.cache import CallCache, Turnstile
+from llm.cache import CallCache
+from llm.fair_lock import FairLock
 from llm.language_model import Conversation, Finished, LanguageModel, Message, Sampling, Sentence
 from llm.prompt import PromptError
 from llm.sentences import SentencePolicy
@@ -123,7 +124,7 @@ def test_a_broken_model_is_an_error_and_the_call_can_go_on() -> None:
 
 def test_a_pass_that_fails_leaves_ids_and_cache_in_agreement() -> None:
     toy = target().open()
-    cache = CallCache(toy, Turnstile())
+    cache = CallCache(toy, FairLock())
     cache.score([1, 2, 3], 1)
     with pytest.raises(AssertionError, match="vocabulary"):
         cache.score([4, 10_000], 1)
@@ -217,16 +218,16 @@ class Queue(deque[threading.Event]):
 
 
 def test_calls_get_their_passes_in_the_order_they_asked() -> None:
-    turnstile = Turnstile()
-    turnstile._waiting = queue = Queue()
+    lock = FairLock()
+    lock._waiting = queue = Queue()
     order: list[int] = []
 
     def wait(i: int) -> None:
-        with turnstile.held():
+        with lock.held():
             order.append(i)
 
     threads = [threading.Thread(target=wait, args=(i,)) for i in range(5)]
-    with turnstile.held():
+    with lock.held():
         for thread in threads:
             thread.start()
             queue.joined.acquire()
@@ -262,7 +263,7 @@ def test_a_drafter_that_does_not_exist_is_named() -> None:
     with pytest.raises(ValueError, match=r"unknown drafters .*crystal ball"):
         LanguageModel(target(), TOKENIZER, drafters=("crystal ball",))
     with pytest.raises(ValueError, match="verification 'hopeful'"):
-        LanguageModel(target(), TOKENIZER, verification="hopeful")  # type: ignore[arg-type]
+        LanguageModel(target(), TOKENIZER).open(verification="hopeful")  # type: ignore[arg-type]
 
 
 def test_bad_words_are_never_written() -> None:

@@ -9,19 +9,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm.cache import PREFILL_CHUNK, Turnstile
-from llm.drafters.answers import Answers
+from llm.cache import PREFILL_CHUNK
+from llm.draft_gate import DraftGate, PassCosts
 from llm.drafters.base import Drafter, ReplyState
-from llm.drafters.lookup import PromptLookup
-from llm.drafters.matches import MOST_OCCURRENCES, Sequences
-from llm.drafters.memory import LONGEST_PHRASE, MOST_PHRASES, MOST_TENANTS, Memories, Memory
-from llm.drafters.model import DraftModel, IncompatibleVocabulary, ModelDrafter, check_vocabularies
-from llm.drafters.phrases import Phrases
-from llm.drafters.reply import PreviousReply
-from llm.drafters.successors import Successors
-from llm.drafters.suffix import SuffixStore
+from llm.drafters.draft_model import DraftModel, IncompatibleVocabulary, ModelDrafter, check_vocabularies
+from llm.drafters.facts import FactDrafter
+from llm.drafters.phrases import PhraseDrafter
+from llm.drafters.previous_reply import PreviousReply
+from llm.drafters.prompt_lookup import PromptLookup
+from llm.drafters.successors import SuccessorDrafter
+from llm.drafters.suffix import SuffixDrafter
+from llm.drafters.tenant_memory import (
+    LONGEST_PHRASE,
+    MOST_PHRASES,
+    MOST_TENANTS,
+    TenantMemories,
+    TenantMemory,
+)
+from llm.drafters.token_index import MOST_OCCURRENCES, TokenIndex
 from llm.engine import Generation
-from llm.gate import Gate, PassCosts
+from llm.fair_lock import FairLock
 from llm.noise import Purpose, SeededNoise
 from llm.processors import Processors
 from llm.sampling import Sampling
@@ -39,16 +46,16 @@ TOKENIZER = byte_tokenizer()
 
 
 def small_model() -> ModelDrafter:
-    return ModelDrafter(DraftModel(ToyTarget(ROWS, VOCABULARY), 1e-3), Turnstile())
+    return ModelDrafter(DraftModel(ToyTarget(ROWS, VOCABULARY), 1e-3), FairLock())
 
 
 MAKERS: dict[str, Callable[[], Drafter]] = {
     "reply": PreviousReply,
-    "phrase": lambda: Phrases(Memory()),
-    "suffix": lambda: SuffixStore(Memory()),
+    "phrase": lambda: PhraseDrafter(TenantMemory()),
+    "suffix": lambda: SuffixDrafter(TenantMemory()),
     "lookup": PromptLookup,
-    "successor": Successors,
-    "answer": lambda: Answers(TOKENIZER.encode, TOKENIZER.decode),
+    "successor": SuccessorDrafter,
+    "answer": lambda: FactDrafter(TOKENIZER.encode, TOKENIZER.decode),
     "model": small_model,
 }
 
@@ -103,7 +110,7 @@ def test_lookup_has_nothing_to_say_before_the_first_token() -> None:
 
 
 def test_successors_are_drafted_while_nearly_all_agree() -> None:
-    successors = Successors()
+    successors = SuccessorDrafter()
     prompt = (5, 6, 7, 1, 8, 5, 6, 7, 1, 9, 5, 6, 7, 1, 8)
     assert successors.propose(state(prompt, (5,)), 9).ids == (6, 7, 1), "1 went on in two ways"
     assert successors.propose(state(prompt, (5,)), 2).ids == (6, 7)
@@ -131,18 +138,18 @@ def test_lookup_follows_a_prompt_that_is_rewritten() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 3), min_size=0, max_size=25), min_size=1, max_size=6))
 def test_an_index_that_follows_equals_a_new_one(versions: list[list[int]]) -> None:
-    followed = Sequences()
+    followed = TokenIndex()
     number = followed.add(())
     for version in versions:
         followed.follow(number, version)
-    fresh = Sequences()
+    fresh = TokenIndex()
     fresh.add(versions[-1])
     for probe in versions:
         assert followed.longest_match(probe, 2, 8) == fresh.longest_match(probe, 2, 8)
 
 
 def test_the_oldest_texts_are_forgotten() -> None:
-    sequences = Sequences(most_tokens=30)
+    sequences = TokenIndex(most_tokens=30)
     for first in range(10):
         sequences.add([first, 50, 51, 52, *range(100 + first, 106 + first)])
     assert sequences.longest_match((0, 50, 51), 3, 1) is None
@@ -151,7 +158,7 @@ def test_the_oldest_texts_are_forgotten() -> None:
 
 
 def test_phrases_draft_before_the_first_token() -> None:
-    phrases = Phrases(Memory())
+    phrases = PhraseDrafter(TenantMemory())
     assert phrases.propose(state((1,)), 5).ids == ()
     phrases.learn((4, 5, 6))
     assert phrases.propose(state((1,)), 5).ids == (4, 5, 6)
@@ -163,7 +170,7 @@ def test_phrases_draft_before_the_first_token() -> None:
 
 
 def test_phrases_are_bounded() -> None:
-    memory = Memory()
+    memory = TenantMemory()
     memory.add_phrase(range(100, 200))
     longest = memory.phrase_after((), 99)
     assert longest is not None
@@ -174,9 +181,9 @@ def test_phrases_are_bounded() -> None:
 
 
 def test_what_every_call_teaches_is_remembered_once() -> None:
-    memory = Memory()
+    memory = TenantMemory()
     for _ in range(MOST_PHRASES):
-        for drafter in (SuffixStore(memory), Phrases(memory)):
+        for drafter in (SuffixDrafter(memory), PhraseDrafter(memory)):
             drafter.learn((4, 5, 6))
             drafter.learn((4, 5, 7))
     memory.add_phrase((8, 9))
@@ -196,7 +203,7 @@ def test_what_every_call_teaches_is_remembered_once() -> None:
 
 
 def test_nothing_is_shared_between_tenants() -> None:
-    memories = Memories()
+    memories = TenantMemories()
     memories.of("a").add_phrase((1, 2))
     assert memories.of("a").phrase_after((), 1) is not None
     assert memories.of("b").phrase_after((), 1) is None
@@ -221,7 +228,7 @@ def run(verifier: Verifier, temperature: float, drafter: Drafter | None) -> Gene
     sampling = Sampling(temperature=temperature, top_p=0.9, max_tokens=60)
     made = generation(ROWS, VOCABULARY, (1, 2, 3), sampling, nothing, verifier=verifier)
     if drafter is not None:
-        made.proposer = Gate([drafter], PassCosts({1: 1.0, 16: 1.0}), VOCABULARY)
+        made.proposer = DraftGate([drafter], PassCosts({1: 1.0, 16: 1.0}), VOCABULARY)
     list(made)
     return made
 
@@ -241,7 +248,7 @@ def test_a_draft_model_of_other_weights_changes_nothing() -> None:
     other = ToyTarget(random_rows(VOCABULARY, seed=3), VOCABULARY)
     for temperature in (0.0, 0.8):
         plain = run(Coupled(), temperature, None)
-        made = run(Coupled(), temperature, ModelDrafter(DraftModel(other, 1e-3), Turnstile()))
+        made = run(Coupled(), temperature, ModelDrafter(DraftModel(other, 1e-3), FairLock()))
         assert made.committed == plain.committed
         assert made.stats.drafts > 0
 
@@ -250,14 +257,14 @@ def test_a_draft_model_lets_other_calls_pass_while_it_reads_a_prompt() -> None:
     target = ToyTarget(ROWS, VOCABULARY)
     prompt = [1] * (3 * PREFILL_CHUNK + 2)
     state = ReplyState(prompt, len(prompt), Processors(Sampling(), len(prompt)), SeededNoise(0))
-    ModelDrafter(DraftModel(target, 1e-3), Turnstile()).propose(state, 1)
+    ModelDrafter(DraftModel(target, 1e-3), FairLock()).propose(state, 1)
     assert [width for width, _ in target.caches[0].blocks] == [PREFILL_CHUNK] * 3 + [2]
 
 
 def test_a_draft_model_stops_reading_a_prompt_when_the_reply_is_cancelled() -> None:
     """No pass of the target follows, and the next reply finds what was read."""
     small, large = ToyTarget(ROWS, VOCABULARY), ToyTarget(ROWS, VOCABULARY)
-    drafter = ModelDrafter(DraftModel(small, 1e-3), Turnstile())
+    drafter = ModelDrafter(DraftModel(small, 1e-3), FairLock())
     prompt = [1] * (3 * PREFILL_CHUNK + 2)
     for wanted in (2, 1000):
         made = generation(

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from llm.drafters.base import Draft, ReplyState
-from llm.engine import Round
+from llm.engine import Pass
 from llm.explain import ExplainedPass, Explanation, explain, explained
 from llm.language_model import Finished, LanguageModel, Message, Sampling
 from llm.tokenizer import Tokenizer
@@ -64,10 +64,10 @@ def explanation() -> Explanation:
     model = LanguageModel(target(), WordTokenizer(), drafters=())
     conversation = model.open()
     conversation._gate = Scripted(guess)  # type: ignore[assignment]
-    rounds: list[Round] = []
-    *_, last = conversation.reply(PROMPT, Sampling(), cancelled=lambda: False, rounds=rounds)
+    passes: list[Pass] = []
+    *_, last = conversation.reply(PROMPT, Sampling(), cancelled=lambda: False, passes=passes)
     assert isinstance(last, Finished)
-    return explained(model, rounds, last)
+    return explained(model, passes, last)
 
 
 def test_twelve_tokens_in_five_passes(explanation: Explanation) -> None:
@@ -112,7 +112,7 @@ def test_what_a_call_teaches_its_drafters_is_drafted_here_too() -> None:
 
 
 def test_a_lossy_rule_is_named_wherever_a_reply_is_told() -> None:
-    lossy = explain(LanguageModel(target(), WordTokenizer(), verification="relaxed"), PROMPT, Sampling())
+    lossy = explain(LanguageModel(target(), WordTokenizer()), PROMPT, Sampling(), verification="relaxed")
     console = Console(record=True, width=100)
     lossy.render(console)
     assert "lossy" in console.export_text()

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bench import llm_cpp
+from bench import llm_cpp, llm_learned
 from bench.llm_exactness import TURNS, different_bits, different_ids, turns
+from bench.llm_learned import NO_MTP, TRAINING, bench_learned, rows
+from bench.llm_prompts import CHAT, QUESTIONS
+from llm.draft_gate import PassCosts
 from llm.language_model import LanguageModel
 from tests.llm.toys import ToyTarget, byte_tokenizer, random_rows
 
@@ -48,6 +51,47 @@ def test_it_stops_at_a_prompt_when_its_time_is_over() -> None:
 
 def test_rows_of_a_pure_function_have_no_different_bits() -> None:
     assert different_bits(model(), 200) == {"different_bits": 0, "compared_rows": 200}
+
+
+def test_heads_are_trained_on_other_questions_than_those_measured() -> None:
+    assert not {question.lower() for question in TRAINING} & {q.lower() for q in (*QUESTIONS, *CHAT)}
+
+
+def test_a_drafters_row_tells_its_work_and_ids_that_differ() -> None:
+    same, other = model("lookup"), model("lookup", seed=4)
+    for measured in (same, other):
+        measured.pass_costs = PassCosts({1: 1.0, 16: 1.0})
+    figures = rows(model(), {"same": same, "other": other}, ["Hello.", "How are you?"])
+    assert figures["same"]["different_ids"] == 0
+    assert figures["other"]["different_ids"] > 10
+    assert figures["same"]["drafted"] > 0
+    assert 0.0 < figures["same"]["accepted_share"] <= 1.0
+    assert figures["same"]["tokens_per_pass"] > 1.0
+
+
+@pytest.mark.parametrize("mtp_model", [None, Path("with-a-layer.gguf")])
+def test_every_drafter_from_inside_the_model_has_its_row(
+    monkeypatch: pytest.MonkeyPatch, mtp_model: Path | None
+) -> None:
+    """What is trained and loaded is shown by the tests of heads; here is which rows there are."""
+    opened: list[tuple[Path, str]] = []
+
+    def drafting(plain: LanguageModel, path: Path, heads: str) -> LanguageModel:
+        opened.append((path, heads.rpartition("/")[2]))
+        return model("lookup")
+
+    monkeypatch.setattr(llm_learned, "_load", lambda *_: model())
+    monkeypatch.setattr(llm_learned, "_trained", lambda *_: 1.5)
+    monkeypatch.setattr(llm_learned, "_drafting", drafting)
+    monkeypatch.setattr(llm_learned.catalogue, "path", Path)
+    monkeypatch.setattr(llm_learned, "MEASURED", ("Hello.",))
+    figures = bench_learned(1, 512, steps=1, mtp_model=mtp_model)
+    assert (figures["learned_mtp"] == NO_MTP) is (mtp_model is None)
+    wanted = {(Path(llm_learned.MODEL), heads) for heads in ("early-exit:20", "medusa", "eagle")}
+    assert set(opened) == wanted | ({(mtp_model, "mtp")} if mtp_model else set())
+    for name in ("medusa", "eagle", "early_exit", *(["mtp"] if mtp_model else [])):
+        assert figures[f"learned_{name}"]["over_plain"] > 0
+    assert figures["learned_different_ids"] == 0
 
 
 def test_a_peer_that_crashes_is_told_and_left_out(

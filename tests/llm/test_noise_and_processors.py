@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llm.noise import Purpose, SeededNoise
@@ -19,8 +19,8 @@ def logits(*values: float) -> np.ndarray:
     return np.array(values, np.float32)
 
 
-def law(sampling: Sampling, row: np.ndarray, prefix: tuple[int, ...] = (), start: int = 0, **more):  # type: ignore[no-untyped-def]
-    return Processors(sampling, start, **more).law(row, prefix)
+def distribution(sampling: Sampling, row: np.ndarray, prefix: tuple[int, ...] = (), start: int = 0, **more):  # type: ignore[no-untyped-def]
+    return Processors(sampling, start, **more).distribution(row, prefix)
 
 
 HOT = {"temperature": 1.0}
@@ -59,38 +59,40 @@ def test_draws_follow_the_softmax() -> None:
 
 
 def test_greedy_takes_the_best_and_the_first_of_equals() -> None:
-    assert law(Sampling(), logits(0, 2, 2, 1)).ids.tolist() == [1]
+    assert distribution(Sampling(), logits(0, 2, 2, 1)).ids.tolist() == [1]
 
 
 def test_top_k_keeps_ties_top_p_the_fewest_and_min_p_the_near() -> None:
     row = logits(*np.log([0.4, 0.3, 0.2, 0.1]))
-    assert law(Sampling(top_k=2, **HOT), row).ids.tolist() == [0, 1]
-    assert law(Sampling(top_k=1, **HOT), logits(1, 1, 0)).ids.tolist() == [0, 1]
-    assert law(Sampling(top_p=0.69, **HOT), row).ids.tolist() == [0, 1]
-    assert law(Sampling(top_p=0.71, **HOT), row).ids.tolist() == [0, 1, 2]
-    assert law(Sampling(min_p=0.45, **HOT), row).ids.tolist() == [0, 1, 2]
-    assert law(Sampling(temperature=1e-4, top_p=0.5), row).ids.tolist() == [0]
+    assert distribution(Sampling(top_k=2, **HOT), row).ids.tolist() == [0, 1]
+    assert distribution(Sampling(top_k=1, **HOT), logits(1, 1, 0)).ids.tolist() == [0, 1]
+    assert distribution(Sampling(top_p=0.69, **HOT), row).ids.tolist() == [0, 1]
+    assert distribution(Sampling(top_p=0.71, **HOT), row).ids.tolist() == [0, 1, 2]
+    assert distribution(Sampling(min_p=0.45, **HOT), row).ids.tolist() == [0, 1, 2]
+    assert distribution(Sampling(temperature=1e-4, top_p=0.5), row).ids.tolist() == [0]
 
 
 def test_penalties_count_what_they_are_named_for() -> None:
     row = logits(2.0, -2.0, 1.0)
-    repeated = law(Sampling(repetition_penalty=2.0, **HOT), row, (0, 1))
+    repeated = distribution(Sampling(repetition_penalty=2.0, **HOT), row, (0, 1))
     assert repeated.scores.tolist() == [1.0, -4.0, 1.0], (
         "prompt and reply, positive divided, negative multiplied"
     )
-    counted = law(Sampling(frequency_penalty=0.5, presence_penalty=0.25, **HOT), row, (0, 2, 2, 2), start=1)
+    counted = distribution(
+        Sampling(frequency_penalty=0.5, presence_penalty=0.25, **HOT), row, (0, 2, 2, 2), start=1
+    )
     assert counted.scores.tolist() == [2.0, -2.0, 1.0 - 1.5 - 0.25], "the reply alone"
 
 
 def test_bias_bad_words_and_least_length() -> None:
     row = logits(3.0, 2.0, 1.0, 0.0)
-    assert law(Sampling(logit_bias={3: 9.0, -1: 5.0, 77: 5.0}), row).ids.tolist() == [3]
-    assert law(Sampling(), row, bad_words=((0,),)).ids.tolist() == [1]
-    assert law(Sampling(), row, (9, 1), start=1, bad_words=((1, 0),)).ids.tolist() == [1]
-    assert law(Sampling(), row, (1, 9), start=1, bad_words=((1, 0),)).ids.tolist() == [0]
+    assert distribution(Sampling(logit_bias={3: 9.0, -1: 5.0, 77: 5.0}), row).ids.tolist() == [3]
+    assert distribution(Sampling(), row, bad_words=((0,),)).ids.tolist() == [1]
+    assert distribution(Sampling(), row, (9, 1), start=1, bad_words=((1, 0),)).ids.tolist() == [1]
+    assert distribution(Sampling(), row, (1, 9), start=1, bad_words=((1, 0),)).ids.tolist() == [0]
     ends = frozenset({0})
-    assert law(Sampling(min_tokens=2), row, (9, 1), start=1, ends=ends).ids.tolist() == [1]
-    assert law(Sampling(min_tokens=1), row, (9, 1), start=1, ends=ends).ids.tolist() == [0]
+    assert distribution(Sampling(min_tokens=2), row, (9, 1), start=1, ends=ends).ids.tolist() == [1]
+    assert distribution(Sampling(min_tokens=1), row, (9, 1), start=1, ends=ends).ids.tolist() == [0]
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -98,7 +100,7 @@ def test_bias_bad_words_and_least_length() -> None:
 def test_broken_logits_are_an_error(temperature: float, broken: float) -> None:
     row = logits(broken, broken, broken)
     with pytest.raises(NonFiniteLogits):
-        law(Sampling(temperature=temperature), row)
+        distribution(Sampling(temperature=temperature), row)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +131,10 @@ def test_a_parameter_out_of_range_is_named(wrong: dict[str, float]) -> None:
     st.integers(0, 10),
     st.floats(0.05, 1.0),
 )
-def test_a_law_is_a_distribution(row: list[float], temperature: float, top_k: int, top_p: float) -> None:
-    made = law(Sampling(temperature=temperature, top_k=top_k, top_p=top_p), logits(*row))
+@example([0.0, 1e-23], 1.0, 0, 0.5)  # as likely as each other, though not equal
+def test_a_distribution_sums_to_one(row: list[float], temperature: float, top_k: int, top_p: float) -> None:
+    made = distribution(Sampling(temperature=temperature, top_k=top_k, top_p=top_p), logits(*row))
     assert made.probabilities().sum() == pytest.approx(1.0)
-    assert int(np.argmax(row)) in made.ids or max(row) == sorted(row)[-2]
+    best = max(row[token] for token in made.ids)
+    assert np.exp((best - max(row)) / temperature) == 1.0, "the likeliest is kept, or another as likely"
     assert np.all(np.diff(made.ids) > 0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llm.drafters.model import IncompatibleVocabulary, check_vocabularies
+from llm.drafters.draft_model import IncompatibleVocabulary, check_vocabularies
 from llm.language_model import Finished, LanguageModel, Message, Sampling
 from llm.tokenizer import Tokenizer
 from pipeline.models import catalogue

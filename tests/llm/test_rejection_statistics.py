@@ -1,4 +1,4 @@
-"""The rejection rule with its real noise: a chi-square test of the joint law of two tokens, Holm-corrected.
+"""The rejection rule with its real noise: a chi-square test of two tokens together, Holm-corrected.
 
 Enumeration proves the rule; this shows that the numbers it is fed are independent where they have to be. The
 power check shows that the test would see it if they were not.
@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import chisquare
 
 from llm.noise import Noise, Purpose, SeededNoise
-from llm.processors import Law, Processors
+from llm.processors import Processors, TokenDistribution
 from llm.sampling import Sampling
 from llm.verify import Rejection, Verdict
 from tests.llm.harness import drawn, generation
@@ -38,12 +38,17 @@ class DraftSharesTheAcceptance(Rejection):
     """A rejected token is redrawn with the very numbers that drew the draft."""
 
     def judge(
-        self, law: Law, position: int, drafted: int | None, draft_law: Law | None, noise: Noise
+        self,
+        target: TokenDistribution,
+        position: int,
+        drafted: int | None,
+        draft: TokenDistribution | None,
+        noise: Noise,
     ) -> Verdict:
-        verdict = super().judge(law, position, drafted, draft_law, noise)
+        verdict = super().judge(target, position, drafted, draft, noise)
         if drafted is None or verdict.accepted:
             return verdict
-        return Verdict(noise.draw(law.ids, law.scores, position, Purpose.DRAFT)[0], False)
+        return Verdict(noise.draw(target.ids, target.scores, position, Purpose.DRAFT)[0], False)
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ CASES = (
 
 def p_value(case: Case, kind: type[SeededNoise] = SeededNoise, rule: Rejection | None = None) -> float:
     sampling = Sampling(temperature=case.temperature, max_tokens=3)
-    guess = drawn(lambda ids: Law(np.arange(VOCABULARY), case.draft(ids)), 2)
+    guess = drawn(lambda ids: TokenDistribution(np.arange(VOCABULARY), case.draft(ids)), 2)
     counts: Counter[tuple[int, ...]] = Counter()
     for seed in range(RUNS):
         made = generation(
@@ -83,10 +88,10 @@ def p_value(case: Case, kind: type[SeededNoise] = SeededNoise, rule: Rejection |
 def expected(rows: Rows, sampling: Sampling) -> dict[tuple[int, int], float]:
     processors = Processors(sampling, len(PROMPT))
     joint = {}
-    first = processors.law(rows(PROMPT).astype(np.float32), PROMPT)
+    first = processors.distribution(rows(PROMPT).astype(np.float32), PROMPT)
     for a, pa in zip(first.ids, first.probabilities(), strict=True):
         ids = (*PROMPT, int(a))
-        second = processors.law(rows(ids).astype(np.float32), ids)
+        second = processors.distribution(rows(ids).astype(np.float32), ids)
         for b, pb in zip(second.ids, second.probabilities(), strict=True):
             joint[int(a), int(b)] = float(pa * pb)
     return joint
@@ -115,7 +120,7 @@ def holm_rejects(p_values: Sequence[float]) -> bool:
     return any(p < SIGNIFICANCE / (len(ordered) - i) for i, p in enumerate(ordered))
 
 
-def test_two_tokens_have_the_targets_law() -> None:
+def test_two_tokens_have_the_targets_distribution() -> None:
     assert not holm_rejects([p_value(case) for case in CASES])
 
 

@@ -11,8 +11,8 @@ from gguf import GGUFWriter, TokenType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llm.answer_text import AnswerText
 from llm.detokenizer import Detokenizer
-from llm.ends import ReplyText
 from llm.prompt import Message, PromptError, PromptWriter
 from llm.tokenizer import Tokenizer, TokenizerError, Vocabulary
 from tests.llm.toys import BEGIN, END, byte_tokenizer
@@ -45,7 +45,7 @@ def test_text_survives_byte_by_byte(text: str) -> None:
 @given(st.text("abñ€", max_size=20), st.lists(st.text("abñ€", min_size=1, max_size=4), max_size=3))
 def test_stop_strings_against_a_plain_search(text: str, stop: list[str]) -> None:
     """What is given out never grows past the first stop string, and nothing given out is taken back."""
-    reply = ReplyText(TOKENIZER.token_bytes, stop)
+    reply = AnswerText(TOKENIZER.token_bytes, stop)
     given_out = ""
     for token in TOKENIZER.encode(text):
         given_out += reply.push(token)

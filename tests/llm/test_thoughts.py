@@ -9,7 +9,7 @@ import pytest
 from llm.language_model import Finished, LanguageModel, Message, Retracted, Sampling, Sentence, Thinking
 from llm.thoughts import ASSUMED, BARE_CHANNELS, PHRASES, Thoughts, left_open
 from llm.tokenizer import Tokenizer, Vocabulary
-from tests.llm.test_ends import TOKENIZER, answer, writing
+from tests.llm.test_reply_ends import TOKENIZER, answer, writing
 from tests.llm.toys import END, byte_tokenizer
 
 

@@ -64,7 +64,7 @@ class ToyTarget:
     context: int = 4096
     name: str = "toy"
     exact_rows: bool = True
-    margin: float = 0.0
+    logit_tolerance: float = 0.0
     threads: int = 1
     passes: int = 0
     caches: list[ToyCache] = field(default_factory=list)

@@ -20,6 +20,7 @@ from asr.vad import VoiceFrame
 from llm.language_model import Delta, Finished, Message, ReplyEvent, Sampling, Sentence
 from llm.sentences import WHOLE_SENTENCES, SentencePolicy
 from llm.stats import ReplyStats
+from llm.verify import Verification
 from pipeline.agent import Agent, Silence
 from pipeline.call import Call
 from pipeline.events import CallEvent, PeerGone, ReplyAudio
@@ -172,7 +173,13 @@ class Parrot:
         self.reason: Literal["eos", "length"] = "eos"
         self.open_conversations = 0
 
-    def open(self, *, tenant: str = "", sentences: SentencePolicy = WHOLE_SENTENCES) -> Parrot:
+    def open(
+        self,
+        *,
+        tenant: str = "",
+        sentences: SentencePolicy = WHOLE_SENTENCES,
+        verification: Verification = "coupled",
+    ) -> Parrot:
         self.open_conversations += 1
         return self
 

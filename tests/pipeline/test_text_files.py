@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from llm.checkpoints import CheckpointError, read_checkpoint
-from llm.drafters.heads import HeadsError
+from llm.drafters.learned.compatibility import HeadsError
 from pipeline.agent import AgentError, find_agents, load_agent
 from pipeline.config import ConfigError, load
 from pipeline.loading.train_heads import train_heads

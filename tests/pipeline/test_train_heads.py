@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from llm.drafters.draft_heads import Kind
-from llm.drafters.heads import HeadsError
+from llm.drafters.learned.compatibility import HeadsError
+from llm.drafters.learned.load import Kind
 from llm.language_model import Finished, LanguageModel, Message, Sampling
 from pipeline.config import Settings
 from pipeline.loading import train_heads as heads
@@ -102,9 +102,9 @@ def test_what_cannot_be_is_told_before_the_work(tmp_path: Path, monkeypatch: pyt
     out = tmp_path / "out"
     with pytest.raises(HeadsError, match="not a folder"):
         train_heads(SETTINGS, "medusa", corpus / "heads", corpus=corpus, steps=1)
-    for food in ({"corpus": latin}, {"prompts": latin}):
+    for source in ({"corpus": latin}, {"prompts": latin}):
         with pytest.raises(HeadsError, match=r"latin\.txt is not in UTF-8"):
-            train_heads(SETTINGS, "medusa", out, steps=1, **food)
+            train_heads(SETTINGS, "medusa", out, steps=1, **source)
     with pytest.raises(HeadsError, match="not for a server's"):
         train_heads(server, "medusa", out, corpus=corpus, steps=1)
     with pytest.raises(HeadsError, match="learning rate"):

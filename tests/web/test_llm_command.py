@@ -36,7 +36,7 @@ def trains(monkeypatch: pytest.MonkeyPatch, does: Callable[..., dict[str, Any]])
     monkeypatch.setattr(llm, "train_heads", does)
 
 
-def test_it_wants_one_kind_of_food(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_wants_one_source_of_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     trains(monkeypatch, lambda *_, **__: DONE)
     for arguments in ((), ("--corpus", "a.txt", "--own-replies", "b.txt")):
         refused = run(*arguments)

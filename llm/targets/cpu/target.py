@@ -11,7 +11,7 @@ import numpy as np
 
 from llm.checkpoints import Weight
 from llm.targets.base import ContextFull, Hidden, Logits, NonFiniteLogits
-from llm.targets.border import KeepsHidden
+from llm.targets.cache_support import HiddenStateBuffer
 from llm.targets.cpu.build import ensure_built
 from llm.targets.cpu.packed import PackedModel, open_packed
 
@@ -23,7 +23,7 @@ class CpuTarget:
     """
 
     exact_rows = True
-    margin = 0.0
+    logit_tolerance = 0.0
 
     def __init__(
         self, model: PackedModel, kernel: ModuleType, *, threads: int, context: int, path: str
@@ -60,7 +60,7 @@ class CpuTarget:
         return self._embedding.rows(np.asarray(ids, dtype=np.int64))
 
 
-class CpuCache(KeepsHidden):
+class CpuCache(HiddenStateBuffer):
     """One call's keys and values in float32; see `llm.targets.base.Cache`."""
 
     def __init__(self, target: CpuTarget, call: Any) -> None:

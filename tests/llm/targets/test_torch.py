@@ -1,4 +1,4 @@
-"""The engines on torch: exact integers, floats with a margin, models of transformers; and which is chosen."""
+"""The engines on torch: exact integers, floats with a tolerance, transformers' models; which is chosen."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_exact_target_keeps_the_contract(tiny: Tiny) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_float_target_keeps_the_contract_within_its_margin(folder: Path, dtype: torch.dtype) -> None:
+def test_float_target_keeps_the_contract_within_its_tolerance(folder: Path, dtype: torch.dtype) -> None:
     target = FloatTarget(read_checkpoint(folder), context=128, dtype=dtype)
     assert isinstance(target, Target)
     assert not target.exact_rows
-    check_contract(target, tolerance=max(target.margin, 1e-4))
-    check_hidden(target, tolerance=max(target.margin, 1e-4))
+    check_contract(target, tolerance=max(target.logit_tolerance, 1e-4))
+    check_hidden(target, tolerance=max(target.logit_tolerance, 1e-4))
 
 
 def test_transformers_target_is_transformers(folder: Path) -> None:
