@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fixtures.speech import RATE
 from pipeline.call import Call
 from pipeline.events import Audio, CallEvent, ReplyDone, TurnLogged
 
-RATE = 16_000
 PACKET_SECONDS = 0.02
 
 E = TypeVar("E", bound=CallEvent)

@@ -6,6 +6,18 @@ from itertools import pairwise
 
 import pytest
 
+from fixtures.fakes import (
+    HELLO,
+    Detector,
+    Parrot,
+    RecordingPeer,
+    Scene,
+    SlowReader,
+    agent,
+    interrupted,
+    question,
+)
+from fixtures.virtual_time import run
 from pipeline.agent import Interruptions, Silence
 from pipeline.events import (
     CallEnded,
@@ -24,18 +36,6 @@ from pipeline.events import (
     TurnLogged,
 )
 from pipeline.interruption import AGREEMENTS
-from tests.pipeline.fakes import (
-    HELLO,
-    Detector,
-    Parrot,
-    RecordingPeer,
-    Scene,
-    SlowReader,
-    agent,
-    interrupted,
-    question,
-)
-from tests.virtual_time import run
 
 
 def test_a_question_is_answered_in_order() -> None:

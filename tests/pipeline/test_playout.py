@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from fixtures.virtual_time import run
 from pipeline.events import Audio
 from pipeline.playout import Pacing, Playout
 from pipeline.track import Track, TrackSentence
-from tests.virtual_time import run
 from tts.voice import VoiceChunk, WordTiming
 
 RATE = 8000

@@ -8,11 +8,11 @@ from typing import cast
 import numpy as np
 import pytest
 
+from fixtures.fakes import Script, ScriptedRecogniser, ScriptedUtterance
+from fixtures.virtual_time import run
 from pipeline.audio_clock import RATE
 from pipeline.stages import Listening
 from pipeline.turn import Turn
-from tests.pipeline.fakes import Script, ScriptedRecogniser, ScriptedUtterance
-from tests.virtual_time import run
 
 
 def turn_with(seconds: float) -> Turn:
