@@ -1,1 +1,4 @@
-"""Benchmarks: one a stage and one for whole calls, each against what a user would else pick, in one run."""
+"""Benchmarks: one a stage and one for whole calls, each against what a user would else pick, in one run.
+
+Each compares its goals itself (`bench.report`) and ends with status 1 where one falls short.
+"""
