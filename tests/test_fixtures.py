@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from fixtures.grading import Question
@@ -40,3 +43,35 @@ def test_transcripts_are_compared_by_words_whatever_they_were_written_like() -> 
     assert word_error_rate("It costs ninety dollars, doesn't it?", "it costs $90 does not it") == 0.0
     assert word_error_rate(["one two three four five six", "yes"], ["123456", "no"]) == 0.5
     assert words_wrong("are you open on sunday", "are you on a sunday") == 2
+
+
+ROOT = Path(__file__).parents[1]
+
+
+def rooms_imported_by(room: str) -> set[str]:
+    """The top-level packages that the files of a room import, wherever in them."""
+    found: set[str] = set()
+    for file in (ROOT / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {name.name.partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module.partition(".")[0])
+    return found
+
+
+def test_tests_and_benchmarks_share_by_a_room_of_its_own() -> None:
+    assert "fixtures" in rooms_imported_by("bench") & rooms_imported_by("tests")
+    assert not rooms_imported_by("fixtures") & {"bench", "tests"}
+    assert "tests" not in rooms_imported_by("bench")
+    for room in ("asr", "llm", "tts", "pipeline", "web"):
+        assert not rooms_imported_by(room) & {"fixtures", "bench", "tests"}
+
+
+def test_what_is_graded_unseen_says_that_nothing_may_be_chosen_by_it() -> None:
+    files = [file for room in ("fixtures", "bench") for file in (ROOT / room).glob("unseen_*.py")]
+    assert len(files) >= 6
+    for file in files:
+        head = ast.get_docstring(ast.parse(file.read_text("utf-8")))
+        assert head is not None, file
+        assert "Nothing may be chosen by" in head, file

@@ -88,7 +88,7 @@ def test_an_ablation_has_a_row_for_each_set_of_drafters() -> None:
 
 
 class Arithmetic(llm_cpp._Engine):
-    """llama.cpp's process with arithmetic in the library's place: the last token and the place tell the next."""
+    """llama.cpp's process, arithmetic in the library's place: the last token and the place tell the next."""
 
     def __init__(self) -> None:
         self.cached: list[int] = []
