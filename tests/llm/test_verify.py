@@ -93,6 +93,12 @@ def test_rejection_draws_a_refused_draft_again_from_what_is_left(
     assert noise.drawn == [(rest, 11, Purpose.RESIDUAL)]
 
 
+def test_rejection_may_keep_what_the_target_hardly_ever_says() -> None:
+    noise = Told(accepting=True)
+    assert Rejection().judge(law(t3=0.99, t9=0.01), 11, 9, None, noise) == Verdict(9, True)
+    assert noise.asked == [(0.01, 11)]
+
+
 def test_rejection_never_keeps_what_the_target_cannot_say() -> None:
     noise = Told(choice=5, accepting=True)
     assert Rejection().judge(TARGET, 11, 4, law(t4=1.0), noise) == Verdict(5, False)
