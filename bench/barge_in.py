@@ -12,26 +12,18 @@ from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
-from num2words import num2words
 
 from asr.recogniser import Recogniser
-from bench.caller import RATE, Caller, with_call
-from bench.questions import SPEAKERS, caller_voice, speak
+from bench.caller import Caller, with_call
 from bench.report import percentile
-from pipeline.audio import Audio, StreamResampler
+from fixtures.over_the_agent import BACKCHANNELS, INTERRUPTIONS
+from fixtures.speech import RATE, SPEAKERS, caller_voice, resampled, speak
+from fixtures.unseen_over_the_agent import UNSEEN_BACKCHANNELS, UNSEEN_INTERRUPTIONS
+from pipeline.audio import Audio
 from pipeline.call import Call
 from pipeline.events import ClearPlayback, PausePlayback, ReplyAudio, ReplyDone, TurnLogged
 from pipeline.service import Service
-
-INTERRUPTIONS = (
-    "Sorry, when do you close on Friday?",
-    "No, wait, where are you located?",
-    "Actually, what are your opening hours on Saturday?",
-    "Stop, what happens if I cancel too late?",
-)
-"""Each gets an answer that is long enough to be interrupted by the next."""
-
-BACKCHANNELS = ("Uh-huh.", "Right.", "Okay.", "Yeah.", "I see.", "Got it.", "All right.")
+from tts.speakable import speakable
 
 INTERRUPTIONS_A_CALL = 10
 
@@ -46,23 +38,46 @@ class Interruption:
 
 
 async def measure(service: Service, questions: Sequence[Audio], *, quick: bool) -> dict[str, Any]:
+    """The same with what the word lists were made with (`tuned`) and with what nothing was chosen by
+    (`unseen`)."""
+    sets = {
+        "tuned": (INTERRUPTIONS, BACKCHANNELS, 5),
+        "unseen": (UNSEEN_INTERRUPTIONS, UNSEEN_BACKCHANNELS, 2),
+    }
+    return {
+        name: await _measure(
+            service, questions, interruptions, murmurs, calls=1 if quick else calls, quick=quick
+        )
+        for name, (interruptions, murmurs, calls) in sets.items()
+    }
+
+
+async def _measure(
+    service: Service,
+    questions: Sequence[Audio],
+    interruptions: Sequence[str],
+    backchannels: Sequence[str],
+    *,
+    calls: int,
+    quick: bool,
+) -> dict[str, Any]:
     """Interrupt answers, each by the question that is answered next, then only murmur over them."""
     rng = random.Random(1)
     voice = caller_voice(SPEAKERS[0])
-    words = [speak(voice, text) for text in INTERRUPTIONS]
-    murmurs = [speak(voice, text) for text in BACKCHANNELS]
-    interruptions: list[Interruption] = []
-    for _ in range(1 if quick else 5):
-        interruptions += await _interrupt(service, words, rng, 5 if quick else INTERRUPTIONS_A_CALL)
+    words = [speak(voice, text) for text in interruptions]
+    murmurs = [(text, speak(voice, text)) for text in backchannels]
+    measured: list[Interruption] = []
+    for _ in range(calls):
+        measured += await _interrupt(service, words, rng, 5 if quick else INTERRUPTIONS_A_CALL)
     times = 5 if quick else 20
     stopped, unnoticed = await _murmur(service, questions, murmurs, rng, times)
-    exact = [i for i in interruptions if abs(i.words_off) <= 1]
+    exact = [i for i in measured if abs(i.words_off) <= 1]
     return {
-        "interruptions": len(interruptions),
-        "barge_in_p50_ms": percentile([i.quiet_ms for i in interruptions], 50),
-        "barge_in_p95_ms": percentile([i.quiet_ms for i in interruptions], 95),
-        "heard_text_within_a_word": round(len(exact) / len(interruptions), 3),
-        "heard_text_words_off": sorted(i.words_off for i in interruptions),
+        "interruptions": len(measured),
+        "barge_in_p50_ms": percentile([i.quiet_ms for i in measured], 50),
+        "barge_in_p95_ms": percentile([i.quiet_ms for i in measured], 95),
+        "heard_text_within_a_word": round(len(exact) / len(measured), 3) if measured else None,
+        "heard_text_words_off": sorted(i.words_off for i in measured),
         "backchannels": times,
         "backchannels_that_stopped": len(stopped),
         "backchannels_that_stopped_heard_as": stopped,
@@ -105,7 +120,11 @@ async def _interrupt(
 
 
 async def _murmur(
-    service: Service, questions: Sequence[Audio], murmurs: list[Audio], rng: random.Random, times: int
+    service: Service,
+    questions: Sequence[Audio],
+    murmurs: Sequence[tuple[str, Audio]],
+    rng: random.Random,
+    times: int,
 ) -> tuple[list[str], int]:
     """(what those that stopped the agent were heard as, how many did not even make it pause)."""
     caller = Caller()
@@ -119,11 +138,12 @@ async def _murmur(
         for number in range(times):
             await _answer_begins(call, caller, questions[number % len(questions)])
             await asyncio.sleep(rng.uniform(0.3, 0.9))
-            caller.say(murmurs[number % len(murmurs)])
+            text, murmur = murmurs[number % len(murmurs)]
+            caller.say(murmur)
             logged = await caller.wait_for(TurnLogged)
             if logged.record["status"] == "interrupted":
                 after = await caller.wait_for(TurnLogged)
-                stopped.append(f"{BACKCHANNELS[number % len(murmurs)]} -> {after.record['caller_text']}")
+                stopped.append(f"{text} -> {after.record['caller_text']}")
             elif not logged.record["extra"]["false_interruptions"]:
                 unnoticed += 1
             await asyncio.sleep(1.0)
@@ -154,8 +174,7 @@ def _played(caller: Caller, reply_id: str, until: float) -> Audio:
     chunks = [(at, e) for at, e in caller.events if isinstance(e, ReplyAudio) and e.reply_id == reply_id]
     rate = chunks[0][1].rate
     audio = np.concatenate([e.samples for _, e in chunks])[: round((until - chunks[0][0]) * rate)]
-    resampler = StreamResampler(rate, RATE)
-    return np.concatenate([resampler.push(audio), resampler.flush()])
+    return resampled(audio, rate)
 
 
 def _recognise(recogniser: Recogniser, audio: Audio) -> str:
@@ -174,7 +193,6 @@ def words_off(reply: str, heard: str, truth: str) -> int:
 
 
 def _words(text: str) -> list[str]:
-    """Lower case, without punctuation, numbers and dollars as they are said."""
-    text = re.sub(r"\$(\d+)", r"\1 dollars", text.lower())
-    text = re.sub(r"\d+", lambda number: num2words(int(number[0])), text)
-    return re.findall(r"[a-z']+", text)
+    """One by one as they are said, so that a number that was broken off has its place: lower case, without
+    punctuation."""
+    return re.findall(r"[a-z']+", speakable(text).text.lower())

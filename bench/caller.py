@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fixtures.speech import RATE
 from pipeline.audio import Audio
 from pipeline.call import Call
 from pipeline.events import CallEvent, ReplyDone, TurnLogged
 
-RATE = 16_000
 PACKET_SECONDS = 0.02
 
 E = TypeVar("E", bound=CallEvent)

@@ -28,6 +28,10 @@ BUILD = (
 is known to crash in its AMX code when GCC 12 compiles it."""
 
 
+LOOKED_UP_TOKENS = 2
+"""Guessed at a time: what the documentation of llama-cpp-python advises where there is no GPU."""
+
+
 class LlamaCppFailed(RuntimeError):
     """llama.cpp's process died or refused; the message says how to build one that may work."""
 
@@ -54,6 +58,14 @@ class LlamaCpp:
     ) -> list[tuple[int, float]]:
         """Read `ids` and go on greedily up to an end: each token, and the seconds until it was there."""
         written = self._ask("write", list(ids), position, most, sorted(ends))
+        return [(token, seconds) for token, seconds in written]
+
+    def write_looking_up(
+        self, prompt: Sequence[int], kept: int, most: int, ends: Collection[int]
+    ) -> list[tuple[int, float]]:
+        """The same with the prompt lookup that comes with llama-cpp-python. `kept`: how many
+        tokens of the whole prompt are in the cache."""
+        written = self._ask("write_looking_up", list(prompt), kept, most, sorted(ends))
         return [(token, seconds) for token, seconds in written]
 
     def close(self) -> None:
@@ -123,20 +135,50 @@ class _Engine:
         return time.perf_counter() - before
 
     def write(self, ids: list[int], position: int, most: int, ends: list[int]) -> list[tuple[int, float]]:
-        import numpy as np
-
         before = time.perf_counter()
         written: list[tuple[int, float]] = []
         while len(written) < most:
             self.read(ids, position, 1)
             position += len(ids)
-            logits = self._llama.llama_get_logits_ith(self._context, -1)
-            token = int(np.ctypeslib.as_array(logits, (self._vocabulary,)).argmax())
+            token = self._choice(-1)
             written.append((token, time.perf_counter() - before))
             if token in ends:
                 break
             ids = [token]
         return written
+
+    def write_looking_up(
+        self, prompt: list[int], kept: int, most: int, ends: list[int]
+    ) -> list[tuple[int, float]]:
+        import numpy as np
+        from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
+
+        before = time.perf_counter()
+        look_up = LlamaPromptLookupDecoding(num_pred_tokens=LOOKED_UP_TOKENS)
+        known, written = list(prompt), list[tuple[int, float]]()
+        guessed: list[int] = []
+        while True:
+            ids = [*known[kept:], *guessed]
+            self.read(ids, kept, 1 + len(guessed))
+            choices = [self._choice(len(ids) - 1 - back) for back in range(len(guessed), -1, -1)]
+            now = time.perf_counter() - before
+            kept = len(known)
+            for choice, guess in zip(choices, [*guessed, None], strict=True):
+                known.append(choice)
+                written.append((choice, now))
+                if choice in ends or len(written) == most:
+                    return written
+                if choice != guess:
+                    break
+                kept += 1
+            guessed = [int(token) for token in look_up(np.array(known, np.intc))]
+
+    def _choice(self, index: int) -> int:
+        """The likeliest token behind the batch's token of this index."""
+        import numpy as np
+
+        logits = self._llama.llama_get_logits_ith(self._context, index)
+        return int(np.ctypeslib.as_array(logits, (self._vocabulary,)).argmax())
 
 
 def _serve(model: str, threads: str, context: str) -> None:
@@ -148,7 +190,7 @@ def _serve(model: str, threads: str, context: str) -> None:
     print(json.dumps(engine.write([1], 64, 2, [])), file=answers, flush=True)
     for line in sys.stdin:
         name, *arguments = json.loads(line)
-        answer = engine.read(*arguments) if name == "read" else engine.write(*arguments)
+        answer = getattr(engine, name)(*arguments)
         print(json.dumps(answer), file=answers, flush=True)
 
 

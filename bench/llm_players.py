@@ -34,8 +34,8 @@ class Answer:
 
 
 class Player(Protocol):
-    def start(self) -> None:
-        """A new call: nothing is cached."""
+    def start(self, known: str | None = None) -> None:
+        """A new call: nothing is cached. `known`: the agent's facts; None: the default agent's."""
         ...
 
     def answer(self, messages: Sequence[Message], sampling: Sampling) -> Answer: ...
@@ -48,10 +48,10 @@ class Rejoinder:
         self._model, self._tenant = model, tenant
         self._call = model.open(tenant=tenant)
 
-    def start(self) -> None:
+    def start(self, known: str | None = None) -> None:
         self._call.close()
         self._call = self._model.open(tenant=self._tenant)
-        self._call.learn(facts())
+        self._call.learn(facts() if known is None else known)
 
     def answer(self, messages: Sequence[Message], sampling: Sampling, draft: Sequence[int] = ()) -> Answer:
         before = time.perf_counter()
@@ -66,14 +66,15 @@ class Rejoinder:
 
 
 class LlamaCppPlayer:
-    """llama.cpp's plain greedy decoding on the same file, its cache kept like ours."""
+    """llama.cpp's greedy decoding on the same file, its cache kept like ours; plain, or with its own prompt
+    lookup."""
 
-    def __init__(self, engine: LlamaCpp, reference: LanguageModel) -> None:
-        self._engine = engine
+    def __init__(self, engine: LlamaCpp, reference: LanguageModel, *, looks_up: bool = False) -> None:
+        self._engine, self._looks_up = engine, looks_up
         self._prompts, self._tokenizer = reference.prompts, reference.tokenizer
         self._ids: list[int] = []
 
-    def start(self) -> None:
+    def start(self, known: str | None = None) -> None:
         self._ids = []
 
     def answer(self, messages: Sequence[Message], sampling: Sampling) -> Answer:
@@ -82,7 +83,10 @@ class LlamaCppPlayer:
         kept = common_prefix(self._ids, prompt[:-1])
         ends = self._tokenizer.ends
         prepared = time.perf_counter() - before
-        written = self._engine.write(prompt[kept:], kept, sampling.max_tokens, ends)
+        if self._looks_up:
+            written = self._engine.write_looking_up(prompt, kept, sampling.max_tokens, ends)
+        else:
+            written = self._engine.write(prompt[kept:], kept, sampling.max_tokens, ends)
         times = [prepared + seconds for _, seconds in written]
         ids = tuple(token for token, _ in written if token not in ends)
         self._ids = [*prompt, *ids[: len(written) - 1]]
@@ -110,7 +114,7 @@ class TransformersPlayer:
             model.parent, gguf_file=model.name, dtype=torch.bfloat16
         )
 
-    def start(self) -> None:
+    def start(self, known: str | None = None) -> None:
         pass
 
     def answer(self, messages: Sequence[Message], sampling: Sampling) -> Answer:

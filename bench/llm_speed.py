@@ -11,6 +11,10 @@ from bench.llm_players import Answer, Player
 from bench.llm_prompts import CHAT, ECHO, QUESTIONS, persona
 from bench.progress import Progress
 from llm.language_model import Finished, LanguageModel, Message, ReplyStats, Sampling
+from pipeline.agent import Agent
+
+PLAIN_PEER, LOOKUP_PEER = "llama.cpp plain", "llama.cpp prompt lookup"
+"""Contestants are named after how they were set up."""
 
 _SAMPLING = Sampling(max_tokens=64)
 _EXCHANGES = (0, 8, 16, 32)
@@ -40,12 +44,14 @@ class Tally:
         return [a.stats for a in self.answers[name] if a.stats is not None]
 
 
-def one_call(players: Mapping[str, Player], questions: Sequence[str]) -> Tally:
-    """One call of several turns with every contestant, turn by turn in turns; each hears its own answers."""
+def one_call(players: Mapping[str, Player], questions: Sequence[str], agent: Agent | None = None) -> Tally:
+    """One call of several turns with every contestant, turn by turn in turns; each hears its own answers.
+    `agent` None: the default one."""
     tally = Tally()
-    histories: dict[str, list[Message]] = {name: [persona()] for name in players}
+    opening = persona() if agent is None else Message("system", agent.system_prompt())
+    histories: dict[str, list[Message]] = {name: [opening] for name in players}
     for player in players.values():
-        player.start()
+        player.start(None if agent is None else "\n".join(agent.facts))
     for number, question in enumerate(questions):
         for name in _rotated(list(players), number):
             histories[name].append(Message("user", question))
@@ -70,11 +76,12 @@ def single_turns(players: Mapping[str, Player], prompts: Sequence[str], what: st
 
 
 def speeds(players: Mapping[str, Player], quick: bool) -> dict[str, Any]:
-    """Every kind of prompt. `players`: "rejoinder", "plain" (without drafters) and, at best, "llama.cpp"."""
+    """Every kind of prompt. `players`: "rejoinder", "plain" (without drafters) and, at best, llama.cpp, plain
+    and with its prompt lookup."""
     take = 4 if quick else None
     tallies = {"persona": one_call(players, QUESTIONS), "chat": single_turns(players, CHAT[:take], "chat")}
     echo = {kind: single_turns(players, prompts[:take], kind) for kind, prompts in ECHO.items()}
-    tallies["echo"] = _joined(echo.values())
+    tallies["echo"] = joined(echo.values())
     figures: dict[str, Any] = {}
     for kind, tally in tallies.items():
         figures[f"{kind}_tokens_per_second"] = {name: tally.rate(name) for name in players}
@@ -84,12 +91,14 @@ def speeds(players: Mapping[str, Player], quick: bool) -> dict[str, Any]:
         kind: tally.tokens_per_pass("rejoinder") for kind, tally in {**tallies, **echo}.items()
     }
     figures["read_back_tokens_per_pass"] = echo["read_back"].tokens_per_pass("rejoinder")
-    figures["chat_over_plain"] = _faster(tallies["chat"], "rejoinder", "plain")
-    if "llama.cpp" in players:
-        figures["plain_over_llama_cpp"] = _faster(tallies["chat"], "plain", "llama.cpp")
-        figures["persona_over_llama_cpp"] = _faster(tallies["persona"], "rejoinder", "llama.cpp")
-        figures["echo_over_llama_cpp"] = _faster(tallies["echo"], "rejoinder", "llama.cpp")
-        ours, theirs = map(tallies["persona"].first_sentence, ("rejoinder", "llama.cpp"))
+    figures["chat_over_plain"] = faster(tallies["chat"], "rejoinder", "plain")
+    if PLAIN_PEER in players:
+        figures["plain_over_llama_cpp"] = faster(tallies["chat"], "plain", PLAIN_PEER)
+        figures["persona_over_llama_cpp"] = faster(tallies["persona"], "rejoinder", PLAIN_PEER)
+        figures["persona_over_llama_cpp_lookup"] = faster(tallies["persona"], "rejoinder", LOOKUP_PEER)
+        figures["echo_over_llama_cpp"] = faster(tallies["echo"], "rejoinder", PLAIN_PEER)
+        figures["echo_over_llama_cpp_lookup"] = faster(tallies["echo"], "rejoinder", LOOKUP_PEER)
+        ours, theirs = map(tallies["persona"].first_sentence, ("rejoinder", PLAIN_PEER))
         figures["first_sentence_over_llama_cpp"] = ours / theirs
     for kind, tally in tallies.items():
         stats = tally.stats("rejoinder")
@@ -139,16 +148,18 @@ def later_turns(model: LanguageModel) -> dict[str, dict[int, float]]:
     return {"later_turn_ttft_ms": {tokens: statistics.median(each) for tokens, each in times.items()}}
 
 
-def _faster(tally: Tally, name: str, than: str) -> float:
+def faster(tally: Tally, name: str, than: str) -> float:
+    """How many times as many tokens a second."""
     return tally.rate(name) / tally.rate(than)
 
 
-def _joined(tallies: Iterable[Tally]) -> Tally:
-    joined = Tally()
+def joined(tallies: Iterable[Tally]) -> Tally:
+    """All answers together."""
+    all_of_them = Tally()
     for tally in tallies:
         for name, answers in tally.answers.items():
-            joined.answers[name] += answers
-    return joined
+            all_of_them.answers[name] += answers
+    return all_of_them
 
 
 def _rotated(names: list[str], by: int) -> list[str]:

@@ -16,8 +16,8 @@ from itertools import pairwise
 import numpy as np
 
 from asr.whisper import FRAMES_PER_SECOND, Whisper
-from bench.questions import RATE
-from bench.utterances import Spoken, silence, voiced
+from fixtures.speech import RATE, silence
+from fixtures.utterances import Spoken, voiced
 from pipeline.audio import Audio
 
 HISS = 10 ** (-62 / 20)  # a line is never quite silent

@@ -15,11 +15,12 @@ import numpy as np
 
 from asr.vad import SileroVad, VoiceFrame
 from bench.report import percentile
+from fixtures.fakes import LevelVad, Parrot
+from fixtures.noise_reader import NoiseReader, what_was_heard
+from fixtures.phone_scene import PhoneScene
+from fixtures.speech import RATE
+from fixtures.virtual_time import run
 from pipeline.audio import Audio
-from tests.pipeline.fakes import LevelVad, Parrot
-from tests.virtual_time import run
-from tests.web.phone.noise import NoiseReader, what_was_heard
-from tests.web.phone.scene import PhoneScene
 from web.phone.simulator.call import PlayedFrame
 from web.phone.simulator.line import Network
 
@@ -30,7 +31,6 @@ NETWORK = Network(latency=0.02, jitter=0.01)
 """20 to 30 ms one way, as to a carrier's edge on the same continent."""
 
 _TURN_SECONDS = 12.0
-_EAR = 16_000
 
 
 def interruptions(question: Audio, callers: Sequence[Audio], *, quick: bool) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _until_silent(played: Sequence[PlayedFrame], spoke: float) -> list[PlayedFra
 def _interrupted(
     carrier: str, vad: NotingVad, question: Audio, caller: Audio, spoke: float, seed: int
 ) -> PhoneScene:
-    asked, end = 0.4 + question.size / _EAR, spoke + caller.size / _EAR
+    asked, end = 0.4 + question.size / RATE, spoke + caller.size / RATE
     scene = PhoneScene(
         carrier,
         words=[
@@ -172,7 +172,7 @@ def long_call(*, quick: bool) -> dict[str, Any]:
         "minutes": minutes,
         "speed": round(minutes * 60 / took, 1),
         "turns": _turns(minutes),
-        "turns_answered": watch.answered,
+        "turns_unanswered": _turns(minutes) - watch.answered,
         "drift_ms": watch.drift_ms(),
         "left_in_queues": _left(scene),
         "refused_by_the_carrier": len(scene.phone.refused),
@@ -243,7 +243,7 @@ class Watch:
     def look(self, scene: PhoneScene) -> None:
         self.count(scene)
         sent = scene.phone.frames_sent * 0.02
-        self._behind_ms.append((sent - self.vad.samples / 16_000) * 1000)
+        self._behind_ms.append((sent - self.vad.samples / RATE) * 1000)
         if tracemalloc.is_tracing():
             gc.collect()
             ours = [tracemalloc.Filter(True, f"*/{folder}/*") for folder in ("web/phone", "pipeline")]

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-import jiwer
 import numpy as np
 import soundfile
 
 from asr.recogniser import Recogniser
-from bench.questions import QUESTIONS, record
-from pipeline.audio import Audio, StreamResampler
-from pipeline.hearing.audio_clock import RATE
+from fixtures.questions import QUESTIONS, record
+from fixtures.recordings import read_aloud
+from fixtures.speech import RATE, resampled, said
+from fixtures.words import word_error_rate
+from pipeline.audio import Audio
 from pipeline.models import catalogue
 from tts.voice import Voice
 from web.phone.encodings import MULAW
 from web.phone.hearing import CallerAudio
 from web.phone.speaking import AgentAudio
 from web.phone.wire import Heard
-
-READ_ALOUD = Path("/usr/share/pocketsphinx/test/data/librivox")
-"""Read-aloud recordings with transcripts: the Debian package pocketsphinx-testdata."""
 
 SENTENCES = (
     "Good morning, this is the dental practice of Doctor Bennett. How can I help you?",
@@ -51,8 +47,7 @@ SENTENCES = (
 
 def over_the_telephone(audio: Audio) -> Audio:
     """A caller's 16 kHz as the recogniser gets it: 8 kHz mu-law in frames of 20 ms, through the bridge."""
-    narrow = StreamResampler(RATE, MULAW.rate)
-    data = MULAW.encode(np.concatenate([narrow.push(audio), narrow.flush()]))
+    data = MULAW.encode(resampled(audio, RATE, MULAW.rate))
     ear = CallerAudio(MULAW)
     size = MULAW.frame_bytes
     frames = (data[start : start + size] for start in range(0, len(data), size))
@@ -63,7 +58,7 @@ def at_the_callers_ear(samples: Audio, rate: int) -> Audio:
     """The agent's voice as the bridge sends it and a telephone plays it, brought to 16 kHz."""
     mouth = AgentAudio(MULAW)
     heard = MULAW.decode(b"".join([*mouth.push(samples, rate), *mouth.flush()]))
-    return _at_16_khz(heard, MULAW.rate)
+    return resampled(heard, MULAW.rate)
 
 
 def recognition(recogniser: Recogniser, *, quick: bool) -> dict[str, Any]:
@@ -83,9 +78,9 @@ def recognition(recogniser: Recogniser, *, quick: bool) -> dict[str, Any]:
 def intelligibility(recogniser: Recogniser, voice: Voice, *, quick: bool) -> dict[str, Any]:
     """Word error rates of the agent's voice, clean and at the caller's ear."""
     sentences = SENTENCES[:5] if quick else SENTENCES
-    said = [_speak(voice, sentence) for sentence in sentences]
-    clean = _error_rate(recogniser, sentences, [_at_16_khz(audio, voice.sample_rate) for audio in said])
-    heard = [at_the_callers_ear(audio, voice.sample_rate) for audio in said]
+    spoken = [said(voice, sentence) for sentence in sentences]
+    clean = _error_rate(recogniser, sentences, [resampled(audio, voice.sample_rate) for audio in spoken])
+    heard = [at_the_callers_ear(audio, voice.sample_rate) for audio in spoken]
     telephone = _error_rate(recogniser, sentences, heard)
     return {
         "sentences": len(sentences),
@@ -103,42 +98,14 @@ def _clips(quick: bool) -> list[tuple[str, Audio]]:
         (question.text, soundfile.read(path, dtype="float32")[0])
         for question, path in zip(questions, paths, strict=True)
     ]
-    if READ_ALOUD.is_dir():
-        said = re.findall(r"<s> (.*) </s> \((.*)\)", (READ_ALOUD / "transcription").read_text("utf-8"))
-        clips += [
-            (text, soundfile.read(READ_ALOUD / f"{name}.wav", dtype="float32")[0]) for text, name in said
-        ]
-    return clips
-
-
-def _speak(voice: Voice, text: str) -> Audio:
-    return np.concatenate([chunk.samples for chunk in voice.synthesise(text, cancelled=lambda: False)])
-
-
-def _at_16_khz(samples: Audio, rate: int) -> Audio:
-    resampler = StreamResampler(rate, RATE)
-    return np.concatenate([resampler.push(samples), resampler.flush()])
+    return clips + [(read.text, read.audio) for read in read_aloud()]
 
 
 def _error_rate(recogniser: Recogniser, texts: Sequence[str], clips: Sequence[Audio]) -> float:
-    found = [_recognise(recogniser, clip) for clip in clips]
-    plain: Callable[[str], str] = _plain
-    return float(jiwer.wer([plain(text) for text in texts], [plain(text) for text in found]))
+    return word_error_rate(texts, [_recognise(recogniser, clip) for clip in clips])
 
 
 def _recognise(recogniser: Recogniser, audio: Audio) -> str:
     utterance = recogniser.open()
     utterance.feed(audio)
     return utterance.finish(lambda: False).text
-
-
-_NUMBERS = {
-    "8": "eight", "6": "six", "90": "ninety", "60": "sixty", "30": "thirty", "150": "one hundred and fifty",
-    "24": "twenty four", "42": "forty two", "10": "ten", "2": "two", "3": "three", "1": "one", "dr": "doctor",
-}  # fmt: skip
-
-
-def _plain(text: str) -> str:
-    """Lower case, no punctuation, numbers in words: as a listener would write it down."""
-    words = re.findall(r"[a-z0-9']+", text.lower().replace("-", " ").replace("’", "'"))
-    return " ".join(_NUMBERS.get(word, word) for word in words)

@@ -1,28 +1,36 @@
 """Sentence boundaries in a stream, beside the segmenters a user would pick: ``python -m bench.sentences``.
 
-Every contestant reads the table of :mod:`bench.sentence_cases` by character. One made for streams is used
-as its documentation says. One made for whole texts is asked again with every character, and all sentences
-but the last are taken, which is how voice frameworks use it. The peers are optional::
+Every contestant reads two tables by character: the one by which our rules were made (``tuned``,
+:mod:`fixtures.sentence_cases`) and its unseen twin (:mod:`fixtures.unseen_sentence_cases`). One made for
+streams is used as its documentation says. One made for whole texts is asked again with every character, and
+all sentences but the last are taken, which is how voice frameworks use it. The peers are optional::
 
     pip install 'rejoinder[bench]'
 """
 
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module, metadata
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from bench.sentence_cases import Case, cases
+from bench.report import Goal, machine, report
+from fixtures.sentence_cases import Case, cases
+from fixtures.unseen_sentence_cases import unseen_cases
 from llm.sentences import SentencePolicy, SentenceStream
 
 Splitter = Callable[[Iterable[str]], Iterator[str]]
 """From pieces of a text to its sentences, each handed over as soon as the segmenter has it."""
 
+GOALS = (
+    Goal("boundary F1, unseen texts", "unseen.rejoinder.boundary_f1", ">=", 0.95),
+    Goal("boundary F1 beyond the best peer's, unseen texts", "f1_over_best_peer", ">=", 0.05),
+    Goal("characters waited for at most, unseen texts", "unseen.rejoinder.waited_chars_max", "<=", 1),
+    Goal("boundary F1, the texts tuned by", "tuned.rejoinder.boundary_f1", ">=", 0.999),
+)
 _TOKEN_CHARS = 4
 _SPEED_CHARS = 4_000
 _SPEED_RUNS = 3
@@ -156,36 +164,33 @@ def speeds(splitters: dict[str, Splitter], table: list[Case]) -> dict[str, int]:
 
 
 def measure() -> dict[str, Any]:
-    """The whole comparison, as it is printed with ``--json``."""
-    table = cases()
+    """The whole comparison: a row for each table and segmenter."""
+    tables = {"tuned": cases(), "unseen": unseen_cases()}
     splitters, missing = contestants()
-    rows: dict[str, dict[str, float]] = {name: score(split, table) for name, split in splitters.items()}
-    for name, rate in speeds(splitters, table).items():
-        rows[name]["chars_per_second"] = rate
-    boundaries = sum(len(case.ends) for case in table)
-    return {"cases": len(table), "boundaries": boundaries, "segmenters": rows, "missing": missing}
+    figures: dict[str, Any] = {
+        name: {contestant: score(split, table) for contestant, split in splitters.items()}
+        for name, table in tables.items()
+    }
+    unseen = figures["unseen"]
+    peers = [row["boundary_f1"] for name, row in unseen.items() if not name.startswith("rejoinder")]
+    best = max(peers, default=None)
+    return {
+        **figures,
+        "chars_per_second": speeds(splitters, tables["tuned"]),
+        "f1_over_best_peer": None if best is None else round(unseen["rejoinder"]["boundary_f1"] - best, 4),
+        "texts": {name: len(table) for name, table in tables.items()},
+        "boundaries": {name: sum(len(case.ends) for case in table) for name, table in tables.items()},
+        "not_installed": missing,
+        **machine(),
+    }
 
 
 def main(as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False) -> None:
-    """Compare sentence boundary finders on one table of texts."""
+    """Compare sentence boundary finders on two tables of texts."""
     figures = measure()
-    console = Console()
-    if as_json:
-        console.print_json(data=figures)
-        return
-    table = Table(
-        title=f"{figures['cases']} texts, {figures['boundaries']} boundaries; characters waited for",
-        padding=(0, 0),
-    )
-    table.add_column("segmenter", no_wrap=True)
-    for column in ("F1", "wrong", "missed", "waited", "at most", "chars/s"):
-        table.add_column(column, justify="right")
-    for name, row in figures["segmenters"].items():
-        table.add_row(name, *(f"{value:,}" for value in row.values()))
-    console.print(table)
-    if figures["missing"]:
-        missing = ", ".join(figures["missing"])
-        console.print(f"Not installed, left out: {missing}; pip install 'rejoinder[bench]'", markup=False)
+    missing = figures["not_installed"]
+    left_out = [f"pip install {' '.join(missing)}"] if missing else []
+    sys.exit(report("Sentence boundaries", figures, GOALS, as_json=as_json, left_out=left_out))
 
 
 if __name__ == "__main__":

@@ -9,12 +9,12 @@ from typing import NoReturn
 
 import pytest
 
-RECORDINGS = Path("/usr/share/pocketsphinx/test/data")
+from fixtures.recordings import FOLDER, PACKAGE
 
 
 def recordings() -> Path:
-    """The folder of transcribed 16 kHz recordings."""
-    return RECORDINGS if RECORDINGS.is_dir() else _missing("pocketsphinx-testdata")
+    """The folder of `fixtures.recordings`."""
+    return FOLDER if FOLDER.is_dir() else _missing(PACKAGE)
 
 
 def program(name: str, package: str | None = None) -> str:

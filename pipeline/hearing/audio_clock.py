@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-RATE = 16_000
+from pipeline.audio import CALLER_RATE
 
 _GAP = 0.5
 """Seconds that audio may arrive late before the silence in between counts as not recorded."""
@@ -27,7 +27,7 @@ class AudioClock:
     def arrived(self, samples: int, now: float) -> None:
         """`samples` more were received at loop time `now`."""
         self.samples += samples
-        anchor = now - self.samples / RATE
+        anchor = now - self.samples / CALLER_RATE
         if self._anchor is None or anchor - self._anchor > _GAP:
             self._anchor = anchor
         else:
@@ -38,4 +38,4 @@ class AudioClock:
     def time_of(self, sample: int) -> float:
         """Loop time at which the sample at this position was spoken. Before any audio: 0-based positions at
         time 0."""
-        return (self._anchor or 0.0) + sample / RATE
+        return (self._anchor or 0.0) + sample / CALLER_RATE

@@ -14,8 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import soxr
 
-from pipeline.audio import Audio
-from pipeline.hearing.audio_clock import RATE
+from pipeline.audio import CALLER_RATE, Audio
 from pipeline.hearing.microphone import Microphone
 
 WINDOW_SECONDS = 0.25
@@ -84,11 +83,11 @@ class EchoGuard:
     def _likeness(self) -> float:
         microphone = self._microphone
         now = microphone.time_of(microphone.end)
-        heard = microphone.since(microphone.end - round(WINDOW_SECONDS * RATE))
+        heard = microphone.since(microphone.end - round(WINDOW_SECONDS * CALLER_RATE))
         around = self._played(now, WINDOW_SECONDS + _LONGEST_DELAY, _EARLIEST)
         if around is None or not heard.size:
             return 0.0
-        return likeness(_compared(heard, RATE), _compared(*around))
+        return likeness(_compared(heard, CALLER_RATE), _compared(*around))
 
 
 def _compared(audio: Audio, rate: int) -> Audio:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.audio import Audio
-from pipeline.hearing.audio_clock import RATE, AudioClock
+from pipeline.audio import CALLER_RATE, Audio
+from pipeline.hearing.audio_clock import AudioClock
 
 log = logging.getLogger("rejoinder.call")
 
@@ -41,8 +41,8 @@ class Microphone:
         """Take float32 audio of any length; never blocks."""
         if not audio.size:
             return
-        if self._backlog_samples + audio.size > _BACKLOG_SECONDS * RATE:
-            self.dropped_seconds += audio.size / RATE
+        if self._backlog_samples + audio.size > _BACKLOG_SECONDS * CALLER_RATE:
+            self.dropped_seconds += audio.size / CALLER_RATE
             log.warning("listening is behind: %.1f s of a caller's audio lost", self.dropped_seconds)
             return
         self._clock.arrived(audio.size, self._now())
@@ -85,7 +85,7 @@ class Microphone:
         self.end += audio.size
         self._memory.append(audio)
         self._memory_samples += audio.size
-        while self._memory_samples - self._memory[0].size > _MEMORY_SECONDS * RATE:
+        while self._memory_samples - self._memory[0].size > _MEMORY_SECONDS * CALLER_RATE:
             self._memory_samples -= self._memory.popleft().size
 
     def since(self, sample: int) -> Audio:

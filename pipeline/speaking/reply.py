@@ -9,16 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from llm.language_model import (
-    Delta,
-    Finished,
-    Message,
-    ReplyEvent,
-    Retracted,
-    Sampling,
-    Sentence,
-    Thinking,
-)
+from llm.language_model import Delta, Finished, Message, ReplyEvent, Retracted, Sampling, Sentence, Thinking
 from pipeline.language_priority import LanguagePriority
 from pipeline.speaking.reply_sound import ReplySound
 from pipeline.stages import LanguageSession, StageFailed

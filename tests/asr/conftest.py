@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
-import numpy as np
 import pytest
-import soundfile
 
-from asr.audio import Audio
 from asr.end_of_turn import SmartTurn
 from asr.recogniser import Recogniser
 from asr.vad import SileroVad
+from fixtures.recordings import Recording, read_aloud
 from tests.machine import recordings
 from tests.models import path
-
-RATE = 16_000
-
-
-@dataclass(frozen=True)
-class Recording:
-    audio: Audio
-    text: str
 
 
 @pytest.fixture(scope="session")
@@ -45,15 +32,5 @@ def smart_turn() -> SmartTurn:
 @pytest.fixture(scope="session")
 def sentences() -> list[Recording]:
     """Five sentences read by one speaker, 3 to 7 s each."""
-    folder = recordings() / "librivox"
-    lines = (folder / "transcription").read_text().splitlines()
-    found = [re.fullmatch(r"<s> (.*) </s> \((.*)\)", line.strip()) for line in lines]
-    return [
-        Recording(soundfile.read(folder / f"{match[2]}.wav", dtype="float32")[0], match[1])
-        for match in found
-        if match
-    ]
-
-
-def silence(seconds: float) -> Audio:
-    return np.zeros(round(seconds * RATE), np.float32)
+    recordings()
+    return read_aloud()

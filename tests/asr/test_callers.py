@@ -1,6 +1,6 @@
 """What callers do to a recogniser: short turns, corrections, hesitations, long talk, bad lines, no speech.
 
-Speech is recorded (one reader) or spoken by the embedded voice; noises are made here.
+Speech is recorded (one reader) or spoken by the embedded voice.
 """
 
 from __future__ import annotations
@@ -8,16 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import jiwer
 import numpy as np
 import pytest
 
 from asr.audio import Audio
 from asr.recogniser import LONG_WINDOW, Recogniser, Word
 from asr.vad import SileroVad
-from bench.questions import caller_voice, speak
-from tests.asr.conftest import RATE, Recording, silence
-from tests.asr.test_recogniser import listen, never, plain
+from fixtures import lines, noises
+from fixtures.recordings import Recording
+from fixtures.speech import RATE, caller_voice, silence, speak
+from fixtures.words import plain, word_error_rate
+from tests.asr.test_recogniser import listen, never
 from tests.models import path
 
 Say = Callable[[str], Audio]
@@ -48,7 +49,7 @@ def heard(recogniser: Recogniser, *parts: Audio) -> str:
     "word", ["Yes.", "No.", "Hello?", "Tuesday.", "Thanks.", "Okay.", "Seven.", "Goodbye."]
 )
 def test_a_turn_of_one_word_is_that_word(recogniser: Recogniser, say: Say, word: str) -> None:
-    assert plain(heard(recogniser, say(word))).replace("7", "seven") in (plain(word), "good bye")
+    assert plain(heard(recogniser, say(word))) in (plain(word), "good bye")
 
 
 def test_a_correction_is_kept_with_what_it_corrects(recogniser: Recogniser, say: Say) -> None:
@@ -59,7 +60,7 @@ def test_a_correction_is_kept_with_what_it_corrects(recogniser: Recogniser, say:
 @pytest.mark.parametrize("pause", [0.25, 0.9, 2.5])
 def test_a_hesitation_within_a_sentence_loses_no_word(recogniser: Recogniser, say: Say, pause: float) -> None:
     text = heard(recogniser, say("I would like to book"), silence(pause), say("a table for four people."))
-    assert plain(text).replace("4", "four") == "i would like to book a table for four people"
+    assert plain(text) == plain("I would like to book a table for four people.")
 
 
 def test_going_on_after_the_final_pass_takes_no_committed_word_back(recogniser: Recogniser, say: Say) -> None:
@@ -93,106 +94,38 @@ def test_two_minutes_of_talk_are_heard_in_a_short_window(
     transcript = utterance.finish(never)
     assert transcript.words[: len(committed)] == committed
     truth = " ".join(sentence.text for sentence in said)
-    assert jiwer.wer(plain(truth), plain(transcript.text)) < 0.12
+    assert word_error_rate(truth, transcript.text) < 0.12
 
 
-def nothing() -> Audio:
-    """A silent line."""
-    return silence(3.0)
+NOISES: dict[str, Callable[[noises.Random], Audio]] = {
+    "nothing": lambda random: silence(3.0),
+    "hiss": noises.hiss,
+    "hum": noises.hum,
+    "fan": noises.fan,
+    "vowel": noises.vowel,
+    "hold music": lambda random: noises.hold_music(random, 8.0),
+    "coughs": noises.coughs,
+    "a worn line": noises.worn_line,
+}
 
 
-def hiss() -> Audio:
-    """Loud white noise."""
-    return (0.2 * np.random.default_rng(10).standard_normal(3 * RATE)).astype(np.float32)
+@pytest.mark.parametrize("name", NOISES)
+def test_no_word_is_made_up(recogniser: Recogniser, name: str) -> None:
+    assert heard(recogniser, NOISES[name](np.random.default_rng(1))) == ""
 
 
-def vowel() -> Audio:
-    """A short hum like a voice's: pulses, 90 a second, through two formants."""
-    time = np.arange(RATE) / RATE
-    pulses = np.diff(np.floor(90 * time), prepend=0)
-    for formant in (500, 900):
-        rings = 0.97 ** np.arange(400) * np.cos(2 * np.pi * formant / RATE * np.arange(400))
-        pulses = np.convolve(pulses, rings)[: len(time)]
-    hum = pulses / np.abs(pulses).max() * np.exp(-15 * np.maximum(time - 0.2, 0))
-    return (0.5 * hum).astype(np.float32)
-
-
-def hold_music() -> Audio:
-    """Chords with a beat and a melody over them, eight seconds."""
-    time = np.arange(8 * RATE) / RATE
-    chords = ((220.0, 277.2, 329.6), (196.0, 246.9, 293.7), (174.6, 220.0, 261.6), (196.0, 246.9, 392.0))
-    melody = (659.3, 587.3, 523.3, 587.3, 659.3, 659.3, 659.3, 0.0)
-    bar, beat = (time // 2).astype(int) % 4, (time // 0.5).astype(int) % 8
-    harmony = sum(np.sin(2 * np.pi * np.array(note)[bar] * time) for note in zip(*chords, strict=True))
-    lead = np.sin(2 * np.pi * np.array(melody)[beat] * time) * np.exp(-3 * (time % 0.5))
-    return (0.08 * harmony + 0.2 * lead).astype(np.float32)
-
-
-def coughs() -> Audio:
-    """Bursts of low noise with a sharp start, 300 ms long, one every 1.5 s."""
-    time = np.arange(6 * RATE) / RATE
-    noise = np.random.default_rng(11).standard_normal(len(time))
-    low = np.convolve(noise, np.hanning(24) / 12, mode="same")
-    return (0.4 * low * np.exp(-12 * (time % 1.5))).astype(np.float32)
-
-
-def clicks() -> Audio:
-    """A worn line: single samples at full scale, ten a second."""
-    audio = silence(5.0)
-    audio[np.random.default_rng(12).integers(0, len(audio), 50)] = 1.0
-    return audio
-
-
-def hum() -> Audio:
-    """Mains hum with its harmonics, and hiss."""
-    time = np.arange(5 * RATE) / RATE
-    waves = sum(0.2 / n * np.sin(2 * np.pi * 50 * n * time) for n in (1, 2, 3, 5))
-    return (waves + 0.02 * np.random.default_rng(13).standard_normal(len(time))).astype(np.float32)
-
-
-@pytest.mark.parametrize("noise", [nothing, hiss, hum, vowel, hold_music, coughs, clicks])
-def test_no_word_is_made_up(recogniser: Recogniser, noise: Callable[[], Audio]) -> None:
-    assert heard(recogniser, noise()) == ""
-
-
-def clipped(audio: Audio) -> Audio:
-    return np.clip(audio * np.float32(8), -0.5, 0.5)
-
-
-def offset(audio: Audio) -> Audio:
-    return audio * np.float32(0.5) + np.float32(0.2)
-
-
-def lossy(audio: Audio) -> Audio:
-    """One packet of 20 ms in a hundred is silence."""
-    packets = audio[: len(audio) // 320 * 320].reshape(-1, 320).copy()
-    packets[np.random.default_rng(14).random(len(packets)) < 0.01] = 0.0
-    return packets.reshape(-1)
-
-
-def broken(audio: Audio) -> Audio:
-    """Samples that are no numbers."""
-    audio = audio.copy()
-    audio[::4000] = np.nan
-    return audio
-
-
-def noisy(audio: Audio) -> Audio:
-    """White noise 20 dB under the speech."""
-    level = np.sqrt(np.mean(np.square(audio))) * 10 ** (-20 / 20)
-    return audio + (level * np.random.default_rng(15).standard_normal(len(audio))).astype(np.float32)
-
-
-@pytest.mark.parametrize("spoil", [clipped, offset, lossy, broken, noisy])
+@pytest.mark.parametrize(
+    "spoil", [lines.clipped, lines.offset, lines.packets_lost, lines.broken, lines.noisy]
+)
 def test_a_bad_line_costs_few_words(
     recogniser: Recogniser, sentences: list[Recording], spoil: Callable[[Audio], Audio]
 ) -> None:
     truth = f"{sentences[1].text} {sentences[4].text}"
     audio = np.concatenate([sentences[1].audio, silence(0.4), sentences[4].audio])
-    assert jiwer.wer(plain(truth), plain(heard(recogniser, spoil(audio)))) < 0.15
+    assert word_error_rate(truth, heard(recogniser, spoil(audio))) < 0.15
 
 
 def test_speech_after_music_is_heard_without_it(recogniser: Recogniser, say: Say) -> None:
-    assert plain(heard(recogniser, hold_music(), silence(0.5), say("Are you open on Sunday?"))) == (
-        "are you open on sunday"
-    )
+    music = noises.hold_music(np.random.default_rng(1), 8.0)
+    text = heard(recogniser, music, silence(0.5), say("Are you open on Sunday?"))
+    assert plain(text) == "are you open on sunday"

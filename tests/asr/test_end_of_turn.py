@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from asr.end_of_turn import SmartTurn
-from tests.asr.conftest import RATE, Recording, silence
+from fixtures.recordings import Recording
+from fixtures.speech import RATE, silence
 
 CUT = 4.24  # seconds into the longest sentence: "to consider how much there might be"
 

@@ -6,7 +6,7 @@ import numpy as np
 from faster_whisper.feature_extractor import FeatureExtractor
 
 from asr.features import HOP, LogMel, normalise
-from tests.asr.conftest import Recording
+from fixtures.recordings import Recording
 
 
 def test_whole_audio_gives_what_faster_whisper_gives(sentences: list[Recording]) -> None:

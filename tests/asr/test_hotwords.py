@@ -6,7 +6,7 @@ import pytest
 
 from asr.hotwords import Hotwords
 from asr.recogniser import Recogniser
-from tests.asr.conftest import Recording
+from fixtures.recordings import Recording
 
 
 def never() -> bool:

@@ -5,23 +5,20 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-import jiwer
 import numpy as np
 import pytest
 
 from asr.audio import Audio
 from asr.recogniser import Recogniser, Transcript, Utterance, Word
 from asr.stability import LocalAgreement
-from tests.asr.conftest import RATE, Recording, silence
+from fixtures.recordings import Recording
+from fixtures.speech import RATE, silence
+from fixtures.words import plain, word_error_rate
 from tests.models import path
 
 
 def never() -> bool:
     return False
-
-
-def plain(text: str) -> str:
-    return " ".join("".join(c for c in text.lower().replace("-", " ") if c.isalnum() or c == " ").split())
 
 
 def listen(utterance: Utterance, audio: Audio, step_seconds: float = 1.0) -> tuple[Word, ...]:
@@ -46,7 +43,7 @@ def heard(recogniser: Recogniser, sentences: list[Recording]) -> tuple[tuple[Wor
 
 def test_the_words_are_right(heard: tuple[tuple[Word, ...], Transcript], sentences: list[Recording]) -> None:
     truth = f"{sentences[0].text} {sentences[1].text}"
-    assert jiwer.wer(plain(truth), plain(heard[1].text)) <= 0.07
+    assert word_error_rate(truth, heard[1].text) <= 0.07
 
 
 def test_committed_words_open_the_transcript(heard: tuple[tuple[Word, ...], Transcript]) -> None:
@@ -87,7 +84,7 @@ def test_a_minute_fed_at_once_is_heard_whole(recogniser: Recogniser, sentences: 
     utterance = recogniser.open()
     utterance.feed(np.concatenate([part for s in 2 * sentences for part in (s.audio, silence(0.3))]))
     truth = plain(" ".join(sentence.text for sentence in 2 * sentences))
-    assert jiwer.wer(truth, plain(utterance.finish(never).text)) < 0.1
+    assert word_error_rate(truth, utterance.finish(never).text) < 0.1
 
 
 def test_local_agreement_is_the_other_policy(sentences: list[Recording]) -> None:
@@ -95,7 +92,7 @@ def test_local_agreement_is_the_other_policy(sentences: list[Recording]) -> None
     utterance = recogniser.open()
     committed = listen(utterance, np.concatenate([sentences[0].audio, silence(0.2)]))
     assert len(committed) >= 5
-    assert jiwer.wer(plain(sentences[0].text), plain(utterance.finish(never).text)) < 0.2
+    assert word_error_rate(sentences[0].text, utterance.finish(never).text) < 0.2
 
 
 def test_an_utterance_without_audio_is_empty(recogniser: Recogniser) -> None:

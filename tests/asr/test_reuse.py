@@ -16,7 +16,8 @@ from asr.hotwords import Hotwords
 from asr.recogniser import Recogniser, Utterance
 from asr.stability import AlignmentPolicy
 from asr.whisper import DecodedSegment, Token
-from tests.asr.conftest import RATE, Recording, silence
+from fixtures.recordings import Recording
+from fixtures.speech import RATE, silence
 
 MARK = 9
 WORDS = {1: " ask", 2: " alvares", 3: " please", 4: " Alvarez"}

@@ -9,7 +9,8 @@ from scipy.signal import butter, sosfilt
 
 from asr.audio import Audio
 from asr.vad import FRAME, SileroVad, VadStream, VoiceFrame
-from tests.asr.conftest import RATE, Recording, silence
+from fixtures.recordings import Recording
+from fixtures.speech import RATE, silence
 
 # In milliseconds. Each sentence below is cut to begin and end in its own voice, so its edges are known.
 EDGE = 48

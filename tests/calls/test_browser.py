@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import jiwer
 import numpy as np
 import soundfile
 
-from bench.questions import QUESTIONS
+from fixtures.questions import QUESTIONS
+from fixtures.words import word_error_rate
 from pipeline.agent import choose_agent
 from tests.calls.chromium import Page, chromium
 from tests.calls.conftest import LiveServer
-from tests.calls.test_whole_calls import plain, spoken
+from tests.calls.test_whole_calls import spoken
 from web.talk_client import WIRE_RATE
 
 QUESTION = QUESTIONS[3]
@@ -49,7 +49,7 @@ def test_a_person_asks_on_the_page_and_hears_the_answer(live: LiveServer, tmp_pa
         async with chromium(microphone=microphone) as page:
             caller, agent = await ask(page, live.url)
             assert len(caller) == 1
-            assert jiwer.wer(plain(QUESTION.text), plain(caller[0])) <= 0.2, caller
+            assert word_error_rate(QUESTION.text, caller[0]) <= 0.2, caller
             greeting, answer = agent
             assert greeting == choose_agent("receptionist").greeting
             assert QUESTION.is_right(answer), answer

@@ -7,20 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
-import jiwer
 import numpy as np
 import pytest
 
 from bench.calls import differing_replies
-from bench.questions import QUESTIONS, caller_voice, speak
+from fixtures import lines, noises
+from fixtures.fakes import QUIET, Scene
+from fixtures.questions import QUESTIONS
+from fixtures.speech import RATE, caller_voice, silence, speak
+from fixtures.virtual_time import run
+from fixtures.words import plain, word_error_rate
 from llm.language_model import Sampling
 from pipeline.agent import Agent, Patience, Silence, choose_agent
 from pipeline.events import CallEnded, CallFailed, SpeechDismissed, SpeechStarted, TranscriptDone
 from tests.calls.conftest import LiveServer
-from tests.calls.test_whole_calls import plain
 from tests.machine import program
-from tests.pipeline.fakes import QUIET, RATE, Scene
-from tests.virtual_time import run
 
 PRICE = QUESTIONS[3]
 BEGIN = 0.5
@@ -74,7 +75,7 @@ def test_a_hesitation_within_a_sentence_is_one_turn(live: LiveServer) -> None:
     scene = line(live, said("I would like to book a cleaning on"), 0.5, said("Friday afternoon."))
     run(scene.play())
     (text,) = transcripts(scene)
-    assert jiwer.wer("i would like to book a cleaning on friday afternoon", plain(text)) <= 0.2
+    assert word_error_rate("I would like to book a cleaning on Friday afternoon.", text) <= 0.2
     assert scene.records[0].extra["longest_pause_ms"] > 300
 
 
@@ -111,43 +112,20 @@ def test_one_word_is_a_turn(live: LiveServer, word: str) -> None:
 # ---- what is no speech
 
 
-def noise(seconds: float) -> np.ndarray:
-    """Of a fan: low-passed, about -25 dBFS."""
-    white = np.random.default_rng(1).normal(0, 1, round(seconds * RATE))
-    low = np.convolve(white, np.ones(8) / 8, mode="same")
-    return (0.05 * low / low.std()).astype(np.float32)
-
-
 def music(seconds: float) -> np.ndarray:
-    """Hold music: plucked chords, four a bar."""
-    rng, times = np.random.default_rng(2), np.arange(round(0.5 * RATE)) / RATE
-    chords = [(262, 330, 392), (220, 262, 330), (175, 220, 262), (196, 247, 294)]
-    bars = []
-    for number in range(round(seconds / 0.5)):
-        tones = [
-            np.sin(2 * np.pi * tone * harmonic * times) / harmonic
-            for tone in chords[number // 4 % 4]
-            for harmonic in (1, 2, 3, 4)
-        ]
-        bars.append(np.sum(tones, axis=0) * np.exp(-3 * times) * rng.uniform(0.8, 1.0))
-    tune = np.concatenate(bars)
-    return (0.2 * tune / np.abs(tune).max()).astype(np.float32)
+    return noises.hold_music(np.random.default_rng(2), seconds)
 
 
-def coughs(count: int) -> np.ndarray:
-    """Bursts of noise of a third of a second, each with a sharp beginning and a voiced end."""
-    rng, times = np.random.default_rng(3), np.arange(round(0.35 * RATE)) / RATE
-    pieces = []
-    for _ in range(count):
-        burst = rng.normal(0, 1, times.size) * np.exp(-12 * times)
-        voiced = np.sign(np.sin(2 * np.pi * 140 * times)) * np.exp(-((times - 0.18) ** 2) / 0.004)
-        pieces += [0.3 * burst + 0.1 * voiced, np.zeros(round(1.5 * RATE))]
-    return np.concatenate(pieces).astype(np.float32)
+SOUNDS = {
+    "fan": noises.fan(np.random.default_rng(1), 6.0),
+    "music": music(8.0),
+    "coughs": noises.coughs(np.random.default_rng(3), 3),
+}
 
 
-@pytest.mark.parametrize("sound", [noise(6.0), music(8.0), coughs(3)], ids=["noise", "music", "coughs"])
-def test_what_is_no_speech_is_no_turn(live: LiveServer, sound: np.ndarray) -> None:
-    scene = line(live, sound)
+@pytest.mark.parametrize("sound", SOUNDS)
+def test_what_is_no_speech_is_no_turn(live: LiveServer, sound: str) -> None:
+    scene = line(live, SOUNDS[sound])
     run(scene.play())
     assert transcripts(scene) == []
     assert scene.records == []
@@ -165,32 +143,13 @@ def test_a_caller_on_hold_is_asked_and_then_left(live: LiveServer) -> None:
 # ---- what microphones and networks do
 
 
-def packets_lost(audio: np.ndarray) -> np.ndarray:
-    """One packet of 20 ms in a hundred is silence."""
-    audio, size = audio.copy(), round(0.02 * RATE)
-    for number in np.random.default_rng(4).choice(audio.size // size, audio.size // size // 100 + 1):
-        audio[number * size : (number + 1) * size] = 0
-    return audio
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda audio: np.clip(10 * audio, -1, 1),
-        lambda audio: audio + 0.3,
-        packets_lost,
-        lambda audio: 0.03 * audio,
-    ],
-    ids=["clipped", "offset", "lost packets", "faint"],
-)
+@pytest.mark.parametrize("spoil", [lines.clipped, lines.offset, lines.packets_lost, lines.faint])
 def test_a_spoilt_line_is_understood(live: LiveServer, spoil: Callable[[np.ndarray], np.ndarray]) -> None:
-    whole = np.concatenate(
-        [np.zeros(RATE // 2, np.float32), said(PRICE.text), np.zeros(2 * RATE, np.float32)]
-    )
+    whole = np.concatenate([silence(0.5), said(PRICE.text), silence(2.0)])
     scene = line(live, spoil(whole))
     run(scene.play())
     (text,) = transcripts(scene)
-    assert jiwer.wer(plain(PRICE.text), plain(text)) <= 0.2
+    assert word_error_rate(PRICE.text, text) <= 0.2
 
 
 def test_jitter_does_not_move_the_marks(live: LiveServer) -> None:
@@ -199,7 +158,7 @@ def test_jitter_does_not_move_the_marks(live: LiveServer) -> None:
         scene = line(live, said(PRICE.text), jitter_seconds=jitter)
         run(scene.play())
         (text,) = transcripts(scene)
-        assert jiwer.wer(plain(PRICE.text), plain(text)) <= 0.2
+        assert word_error_rate(PRICE.text, text) <= 0.2
         marks[jitter] = scene.records[0]
     smooth, late = (marks[jitter].durations["endpoint"] for jitter in (0.0, 0.3))
     assert late == pytest.approx(smooth, abs=400)

@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from bench.questions import QUESTIONS, caller_voice, speak
+from fixtures.questions import QUESTIONS
+from fixtures.speech import caller_voice, speak
 from pipeline import places
 from pipeline.models import catalogue
 from tests.machine import program

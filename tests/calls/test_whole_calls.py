@@ -6,34 +6,29 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import re
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-import jiwer
 import numpy as np
 import pytest
-import soundfile
-from num2words import num2words
 from websockets.asyncio.client import ClientConnection, connect
 
 from asr.recogniser import Recogniser
-from bench.questions import QUESTIONS, caller_voice, speak
+from fixtures.fakes import RecordingPeer
+from fixtures.questions import QUESTIONS
+from fixtures.recordings import read_aloud
+from fixtures.speech import RATE, caller_voice, resampled, speak
+from fixtures.words import plain, word_error_rate
 from pipeline.agent import AgentError, choose_agent
-from pipeline.audio import Audio, StreamResampler, float_to_pcm16
+from pipeline.audio import Audio, float_to_pcm16
 from pipeline.telemetry.timeline import MARKS
 from tests.calls.conftest import BRISK, LiveServer
 from tests.machine import program, recordings
-from tests.pipeline.fakes import RecordingPeer
 from web.talk_client import WIRE_RATE, TalkClient, TalkError, Turn, socket_address, talking
 
 T = TypeVar("T")
 
-LIBRIVOX = "librivox/sense_and_sensibility_01_austen_64kb-0870.wav"
-LIBRIVOX_WORDS = (
-    "and mr john dashwood had then leisure to consider "
-    "how much there might be prudently in his power to do for them"
-)
+LIBRIVOX = "sense_and_sensibility_01_austen_64kb-0870"
 
 
 def call(
@@ -49,30 +44,18 @@ def call(
     return asyncio.run(run())
 
 
-def at_wire_rate(audio: Audio, rate: int) -> Audio:
-    resampler = StreamResampler(rate, WIRE_RATE)
-    return np.concatenate([resampler.push(audio), resampler.flush()])
-
-
 def spoken(text: str, speaker: str = "piper-joe") -> Audio:
     """`text` in a voice that is not the agent's, at the wire's rate."""
     program("espeak-ng")
-    return at_wire_rate(speak(caller_voice(speaker), text), 16_000)
-
-
-def plain(text: str) -> str:
-    """Lower-case words without punctuation; numbers in words."""
-    said = re.sub(r"\d+", lambda number: num2words(int(number[0])), text.lower()).replace("-", " ")
-    return " ".join(re.findall(r"[a-z']+", said))
+    return resampled(speak(caller_voice(speaker), text), RATE, WIRE_RATE)
 
 
 def recognised(live: LiveServer, audio: Audio) -> str:
     """What the recogniser makes of audio at the wire's rate."""
     recogniser = live.service.stages.recogniser
     assert isinstance(recogniser, Recogniser)
-    resampler = StreamResampler(WIRE_RATE, 16_000)
     utterance = recogniser.open()
-    utterance.feed(np.concatenate([resampler.push(audio), resampler.flush()]))
+    utterance.feed(resampled(audio, WIRE_RATE))
     return utterance.finish(lambda: False).text
 
 
@@ -90,7 +73,7 @@ def two_questions(live: LiveServer) -> list[Turn]:
 def test_the_caller_is_understood_and_the_answers_fit(two_questions: list[Turn]) -> None:
     assert len(two_questions) == 2
     for turn, question in zip(two_questions, (QUESTIONS[3], QUESTIONS[5]), strict=True):
-        assert jiwer.wer(plain(question.text), plain(turn.record["caller_text"])) <= 0.2
+        assert word_error_rate(question.text, turn.record["caller_text"]) <= 0.2
         assert question.is_right(turn.record["reply_text"]), turn.record["reply_text"]
 
 
@@ -100,7 +83,7 @@ def test_the_replys_audio_says_the_replys_text(live: LiveServer, two_questions: 
         said = plain(recognised(live, turn.audio)).removeprefix(
             hold_phrase
         )  # a slow machine may have asked for time
-        assert jiwer.wer(plain(turn.record["reply_text"]), said.strip()) <= 0.25
+        assert word_error_rate(turn.record["reply_text"], said) <= 0.25
 
 
 def test_the_log_has_both_turns_complete_and_in_order(live: LiveServer, two_questions: list[Turn]) -> None:
@@ -130,13 +113,14 @@ def test_the_second_turn_reads_only_its_own_words(two_questions: list[Turn]) -> 
 
 
 def test_a_long_recorded_sentence_is_transcribed(live: LiveServer) -> None:
-    audio, rate = soundfile.read(recordings() / LIBRIVOX, dtype="float32")
+    recordings()
+    (read,) = (one for one in read_aloud() if one.name == LIBRIVOX)
 
     async def talk(client: TalkClient) -> list[Turn]:
-        return await client.say(at_wire_rate(audio, rate))
+        return await client.say(resampled(read.audio, RATE, WIRE_RATE))
 
     said = " ".join(turn.record["caller_text"] for turn in call(live, talk, BRISK))
-    assert jiwer.wer(LIBRIVOX_WORDS, plain(said)) <= 0.15, said
+    assert word_error_rate(read.text, said) <= 0.15, said
 
 
 def test_an_interruption_stops_the_audio_and_keeps_what_was_heard(live: LiveServer) -> None:

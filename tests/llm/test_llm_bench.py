@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
 
 from bench import llm_cpp, llm_learned
 from bench.llm_exactness import TURNS, different_bits, different_ids, turns
 from bench.llm_learned import NO_MTP, TRAINING, bench_learned, rows
+from bench.llm_players import Rejoinder
 from bench.llm_prompts import CHAT, QUESTIONS
+from bench.llm_unseen import ablation, unseen_speeds
 from llm.draft_gate import PassCosts
 from llm.language_model import LanguageModel
 from tests.llm.toys import ToyTarget, byte_tokenizer, random_rows
@@ -109,3 +114,69 @@ def test_a_peer_that_is_not_installed_is_told(
     monkeypatch.setattr(llm_cpp, "find_spec", lambda name: None)
     assert llm_cpp.llama_cpp_or_none(tmp_path / "no model", threads=1, context=128) is None
     assert "pip install" in capsys.readouterr().err
+
+
+def test_unseen_agents_are_asked_and_graded_and_without_a_peer_there_is_no_ratio_to_it() -> None:
+    players = {"rejoinder": Rejoinder(model("lookup")), "plain": Rejoinder(model())}
+    figures = unseen_speeds(players, quick=True)
+    assert figures["questions"] == 12
+    assert figures["answers_right"] == 0, "a toy's answers"
+    assert figures["over_plain"] > 0
+    assert set(figures["tokens_per_second"]) == {"rejoinder", "plain"}
+    assert not [name for name in figures if "llama_cpp" in name]
+
+
+def test_an_ablation_has_a_row_for_each_set_of_drafters() -> None:
+    rows = ablation({"none": Rejoinder(model()), "lookup alone": Rejoinder(model("lookup"))}, quick=True)
+    assert rows["none"]["tokens_per_pass"] <= 1.0 < rows["lookup alone"]["tokens_per_pass"]
+
+
+class Arithmetic(llm_cpp._Engine):
+    """llama.cpp's process, arithmetic in the library's place: the last token and the place tell the next."""
+
+    def __init__(self) -> None:
+        self.cached: list[int] = []
+        self.passes = self._begin = 0
+
+    def read(self, ids: list[int], position: int, rows: int) -> float:
+        assert len(self.cached) >= position, "a gap in the cache"
+        self._begin, self.passes = position, self.passes + 1
+        self.cached[position:] = ids
+        return 0.0
+
+    def _choice(self, index: int) -> int:
+        known = self.cached[: self._begin + index + 1] if index >= 0 else self.cached
+        return (known[-1] * 5 + len(known) // 9) % 11
+
+
+class PromptLookup:
+    """As the one of llama-cpp-python: what followed the last two tokens when they came before."""
+
+    def __init__(self, num_pred_tokens: int) -> None:
+        self._count = num_pred_tokens
+
+    def __call__(self, ids: np.ndarray) -> np.ndarray:
+        for start in range(len(ids) - 3, -1, -1):
+            if list(ids[start : start + 2]) == list(ids[-2:]):
+                return ids[start + 2 : start + 2 + self._count]
+        return ids[:0]
+
+
+@pytest.mark.parametrize("ends", [[], [7]])
+@pytest.mark.parametrize("most", [1, 2, 40])
+def test_llama_cpp_with_its_lookup_writes_what_it_writes_without(
+    most: int, ends: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speculative = ModuleType("llama_cpp.llama_speculative")
+    speculative.LlamaPromptLookupDecoding = PromptLookup  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "llama_cpp", ModuleType("llama_cpp"))
+    monkeypatch.setitem(sys.modules, "llama_cpp.llama_speculative", speculative)
+    prompt = [3, 4, 9, 1]
+    plain, looking_up = Arithmetic(), Arithmetic()
+    for engine in (plain, looking_up):
+        engine.read(prompt[:2], 0, 1)
+    expected = [token for token, _ in plain.write(prompt[2:], 2, most, ends)]
+    written = [token for token, _ in looking_up.write_looking_up(prompt, 2, most, ends)]
+    assert written == expected
+    if most == 40 and not ends:
+        assert looking_up.passes < plain.passes, "some guesses were right"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.sentence_cases import Case, cases
+from fixtures.sentence_cases import Case, cases
 from llm.sentences import SentencePolicy, SentenceStream
 
 

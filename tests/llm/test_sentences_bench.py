@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from bench import sentences
-from bench.sentence_cases import Case, cases
+from fixtures.sentence_cases import Case, cases
 from llm.sentences import SentencePolicy
 
 

@@ -9,6 +9,8 @@ from unittest.mock import Mock
 
 import pytest
 
+from fixtures.fakes import agent, question
+from fixtures.virtual_time import run
 from llm.language_model import LanguageModel, Sampling
 from llm.sentences import SentencePolicy
 from llm.verify import Verification
@@ -26,8 +28,6 @@ from pipeline.config import load
 from pipeline.loading import language
 from pipeline.turns.policy import TurnPolicy
 from tests.llm.toys import ToyTarget, byte_tokenizer, random_rows
-from tests.pipeline.fakes import agent, question
-from tests.virtual_time import run
 
 
 def test_the_shipped_agents_load() -> None:

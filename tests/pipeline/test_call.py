@@ -6,6 +6,18 @@ from itertools import pairwise
 
 import pytest
 
+from fixtures.fakes import (
+    HELLO,
+    Detector,
+    Parrot,
+    RecordingPeer,
+    Scene,
+    SlowReader,
+    agent,
+    interrupted,
+    question,
+)
+from fixtures.virtual_time import run
 from pipeline.agent import Interruptions, Silence
 from pipeline.events import (
     CallEnded,
@@ -24,18 +36,7 @@ from pipeline.events import (
     TurnLogged,
 )
 from pipeline.hearing.interruption import AGREEMENTS
-from tests.pipeline.fakes import (
-    HELLO,
-    Detector,
-    Parrot,
-    RecordingPeer,
-    Scene,
-    SlowReader,
-    agent,
-    interrupted,
-    question,
-)
-from tests.virtual_time import run
+from pipeline.telemetry.timeline import MARKS
 
 
 def test_a_question_is_answered_in_order() -> None:
@@ -75,13 +76,16 @@ def test_the_answer_is_ready_when_the_turn_ends() -> None:
 def test_marks_are_anchored_on_the_audio() -> None:
     scene = question(packet_seconds=0.2)
     run(scene.play())
-    record = scene.records[0]
-    assert record.marks["speech_end"] == 0
-    assert record.marks["speech_start"] == pytest.approx(-1000, abs=65)
-    assert (
-        list(record.marks) == sorted(record.marks, key=lambda m: record.marks[m])
-        or record.marks["commit"] > 0
-    )
+    marks = scene.records[0].marks
+    assert marks["speech_end"] == 0
+    assert marks["speech_start"] == pytest.approx(-1000, abs=65)
+    assert list(marks) == [name for name in MARKS if name in marks]
+    for order in (
+        ("speech_start", "speech_end", "soft_end", "commit", "audio_sent", "reply_end"),
+        ("speech_end", "asr_final", "llm_start", "llm_first_token", "llm_first_sentence"),
+        ("llm_first_sentence", "tts_start", "tts_first_audio", "audio_sent"),
+    ):
+        assert [marks[name] for name in order] == sorted(marks[name] for name in order), marks
 
 
 def test_a_line_that_catches_up_moves_both_ends_of_the_speech() -> None:

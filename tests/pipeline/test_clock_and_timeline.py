@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from pipeline.hearing.audio_clock import RATE, AudioClock
+from pipeline.audio import CALLER_RATE
+from pipeline.hearing.audio_clock import AudioClock
 from pipeline.telemetry.timeline import DURATIONS, MARKS, Timeline, TurnRecord
 
 
@@ -21,17 +22,17 @@ def test_positions_are_when_they_were_spoken_not_when_they_arrived() -> None:
 
 def test_a_muted_sender_moves_the_anchor() -> None:
     clock = AudioClock()
-    clock.arrived(RATE, 1.0)
-    clock.arrived(RATE, 7.0)
-    assert clock.time_of(2 * RATE) == pytest.approx(7.0)
+    clock.arrived(CALLER_RATE, 1.0)
+    clock.arrived(CALLER_RATE, 7.0)
+    assert clock.time_of(2 * CALLER_RATE) == pytest.approx(7.0)
 
 
 def test_a_burst_after_a_stall_pulls_the_anchor_back() -> None:
     clock = AudioClock()
-    clock.arrived(RATE, 1.0)
+    clock.arrived(CALLER_RATE, 1.0)
     for second in range(5):
-        clock.arrived(RATE, 6.0 + second * 0.001)
-    assert clock.time_of(RATE) == pytest.approx(1.0, abs=0.02)
+        clock.arrived(CALLER_RATE, 6.0 + second * 0.001)
+    assert clock.time_of(CALLER_RATE) == pytest.approx(1.0, abs=0.02)
 
 
 def test_an_hour_of_a_slow_sender_does_not_drift() -> None:

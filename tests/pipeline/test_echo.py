@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from asr.vad import SileroVad
-from bench.questions import caller_voice, speak
+from fixtures.fakes import QUIET, Parrot, RecordingPeer, Scene
+from fixtures.speech import RATE, caller_voice, speak
+from fixtures.virtual_time import run
 from pipeline.agent import Agent, Interruptions
 from pipeline.events import (
     CallEvent,
@@ -24,8 +26,6 @@ from pipeline.events import (
 )
 from pipeline.hearing.echo import likeness
 from tests.machine import program
-from tests.pipeline.fakes import QUIET, RATE, Parrot, RecordingPeer, Scene
-from tests.virtual_time import run
 from tts.voice import VoiceChunk, WordTiming
 
 ANSWER = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.agent import Interruptions
-from pipeline.hearing.interruption import is_backchannel, is_echo, is_murmur, judge
+from pipeline.hearing.interruption import is_backchannel, is_echo, is_murmur, judge, words
 
 SAYS = "We are open Monday to Friday from eight in the morning to six in the evening."
 
@@ -75,9 +75,41 @@ def test_echo_needs_the_agents_words_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "echo"),
+    [
+        ("open Monday to", True),  # three words are enough to judge a final text
+        ("we are open now Monday", True),  # four of five are the agent's
+        ("are open now Monday", False),  # three of four
+        ("we from morning", True),  # up to five of the agent's words may be missing between two
+        ("we eight in", False),  # not six
+        ("open Monday Monday to", False),
+    ],
+)
+def test_echo_at_the_edges_of_the_rule(text: str, echo: bool) -> None:
+    assert is_echo(text, SAYS) is echo
+
+
+def test_before_the_caller_is_quiet_three_words_or_the_policys_count_are_needed() -> None:
+    five = Interruptions(mode="words", words=5)
+    said = ["Tell", "me", "about", "cats", "now"]
+    for policy, needed in ((WORDS, 3), (TWO, 3), (five, 5)):
+        verdicts = [
+            judge(policy, text=" ".join(said[:count]), final=False, agent_says=SAYS) for count in range(1, 6)
+        ]
+        assert verdicts == ["wait"] * (needed - 1) + ["stop"] * (6 - needed)
+
+
+def test_a_typographic_apostrophe_is_an_apostrophe() -> None:
+    assert words("That’s IT, isn't it?") == ["that's", "it", "isn't", "it"]
+    assert is_backchannel("That’s right.")
+
+
+@pytest.mark.parametrize(
     ("text", "confidence", "murmur"),
     [
         ("Mom", 0.21, True),
+        ("Mom", 0.49, True),
+        ("Mom", 0.5, False),
         ("and Memechan.", 0.31, True),
         ("Tuesday", 0.99, False),
         ("Stop.", 0.38, False),

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from fixtures.fakes import Detector, Scene, SlowReader
+from fixtures.virtual_time import run
 from llm.language_model import Delta, Finished, Message, ReplyEvent, Sampling
 from llm.stats import ReplyStats
 from pipeline.language_priority import LanguagePriority
 from pipeline.speaking.reply import Reply
 from pipeline.telemetry.timeline import Timeline
 from pipeline.workers import Workers
-from tests.pipeline.fakes import Detector, Scene, SlowReader
-from tests.virtual_time import run
 
 PATIENCE = 10.0
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fixtures.fakes import Detector, RecordingPeer, Scene, agent
+from fixtures.speech import RATE
+from fixtures.virtual_time import run
 from pipeline.agent import Patience, Silence
 from pipeline.call import Call
 from pipeline.dialogue import Dialogue
@@ -21,8 +24,6 @@ from pipeline.events import (
 )
 from pipeline.hearing.microphone import Microphone
 from pipeline.speaking.outbox import Outbox
-from tests.pipeline.fakes import RATE, Detector, RecordingPeer, Scene, agent
-from tests.virtual_time import run
 
 QUESTION = [(" What", 1.2), (" time", 1.5), (" is", 1.7), (" it?", 2.0)]
 

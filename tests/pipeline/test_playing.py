@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from fixtures.fakes import CHARACTER_SECONDS, Scene, agent, interrupted, question
+from fixtures.virtual_time import run
 from pipeline.call import Call
 from pipeline.events import CallFailed, PausePlayback, ReplyAudio, ResumePlayback
-from tests.pipeline.fakes import CHARACTER_SECONDS, Scene, agent, interrupted, question
-from tests.virtual_time import run
 
 
 def slow_answer(**changes: object) -> Scene:

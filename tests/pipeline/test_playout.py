@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from fixtures.virtual_time import run
 from pipeline.audio import Audio
 from pipeline.speaking.playout import Pacing, Playout
 from pipeline.speaking.reply_sound import ReplySound, TimedSentence
-from tests.virtual_time import run
 from tts.voice import VoiceChunk, WordTiming
 
 RATE = 8000
@@ -219,3 +219,123 @@ def test_reading_across_chunks() -> None:
     assert sound.read(8, 4).tolist() == [0, 0, 1, 1]
     assert sound.read(45, 100).tolist() == [4] * 5
     assert sound.read(50, 10).size == 0
+
+
+def ramp(seconds: float) -> tuple[ReplySound, Audio]:
+    """A sound of which every sample is another."""
+    samples = np.arange(1, round(seconds * RATE) + 1, dtype=np.float32) / RATE
+    sound = ReplySound(RATE)
+    sound.begin_sentence("x")
+    sound.append(VoiceChunk(samples))
+    sound.finish()
+    return sound, samples
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_what_was_played_around_a_moment(paused: bool) -> None:
+    sound, samples = ramp(2.0)
+    found: list[Audio] = []
+
+    def look(playout: Playout) -> None:
+        for at, before, after in ((0.5, 0.1, 0.1), (0.3, 0.1, 0.0), (0.05, 0.1, 0.0), (0.5, 0.0, 1.0)):
+            found.append(playout.played_around(at, before, after))
+
+    def during(playout: Playout) -> list[tuple[float, Callable[[], None]]]:
+        assert not playout.played_around(0.0, 0.1, 0.1).any(), "nothing has been sent"
+        before = [(0.5, playout.pause)] if paused else []
+        after = [(0.6, lambda: playout.resume(rewind=False))] if paused else []
+        return [*before, (0.5, lambda: look(playout)), *after]
+
+    playing(sound, during)
+    now, earlier, at_the_beginning, beyond = found
+    assert np.array_equal(now, samples[round(0.4 * RATE) : round(0.6 * RATE)])
+    assert np.array_equal(earlier, samples[round(0.2 * RATE) : round(0.3 * RATE)])
+    assert not at_the_beginning[: RATE // 20].any()
+    assert np.array_equal(at_the_beginning[RATE // 20 :], samples[: RATE // 20])
+    known = round(0.3 * RATE)
+    assert beyond.size == RATE
+    assert np.array_equal(beyond[:known], samples[RATE // 2 : RATE // 2 + known])
+    assert not beyond[round(0.35 * RATE) :].any(), "not known before it is sent"
+
+
+def test_a_sentence_is_announced_with_its_first_sample_and_once() -> None:
+    told: list[tuple[str, int]] = []
+    sent: list[float] = []
+
+    async def audio(samples: Audio, offset_ms: float) -> None:
+        sent.append(offset_ms)
+
+    async def sentence(one: TimedSentence) -> None:
+        told.append((one.text, len(sent)))
+
+    async def main() -> Playout:
+        sound = sound_of("one two three four ", "five six")
+        playout = Playout(sound, send_audio=audio, begin_sentence=sentence)
+        assert not playout.started
+        assert playout.played_seconds() == 0.0
+        await playout.run()
+        assert playout.started
+        assert playout.played_seconds() == playout.sent_seconds == 1.5
+        return playout
+
+    run(main())
+    assert told == [("one two three four ", 0), ("five six", 25)]
+    assert sent[25] == 1000
+
+
+def test_without_a_pacing_sending_is_three_tenths_ahead() -> None:
+    assert Pacing().lead_seconds == 0.3
+
+
+def test_what_is_paused_or_stopped_twice_is_so_since_the_first_time() -> None:
+    positions: list[float] = []
+    playout, _ = playing(
+        sound_of("one two three four"),
+        lambda p: [
+            (0.2, lambda: p.resume(rewind=True)),  # it was not paused
+            (0.4, p.pause),
+            (0.5, p.pause),
+            (0.6, lambda: positions.append(p.played_seconds())),
+            (0.7, p.stop),
+            (0.8, lambda: positions.append(p.played_seconds())),
+        ],
+    )
+    assert positions == [pytest.approx(0.4), pytest.approx(0.4)]
+    assert playout.paused
+
+
+def test_a_pause_before_anything_was_sent_only_delays_it() -> None:
+    late = ReplySound(RATE)
+    wire = Wire()
+
+    async def main() -> Playout:
+        playout = Playout(late, send_audio=wire.audio, begin_sentence=wire.sentence)
+        playout.pause()
+        task = asyncio.ensure_future(playout.run())
+        late.begin_sentence("late")
+        late.append(VoiceChunk(np.ones(RATE // 2, np.float32)))
+        late.finish()
+        await asyncio.sleep(1.0)
+        assert not wire.sent
+        playout.resume(rewind=True)
+        await task
+        return playout
+
+    playout = run(main())
+    assert wire.sent[0][:2] == (1.0, 0.0)
+    assert playout.underruns == 0
+
+
+def test_after_a_pause_a_peers_report_goes_on_from_where_it_was() -> None:
+    heard: list[float] = []
+    playing(
+        sound_of("one two three four"),
+        lambda p: [
+            (0.4, lambda: p.report_played(0.2)),
+            (0.5, p.pause),
+            (0.9, lambda: heard.append(p.played_seconds())),
+            (1.0, lambda: p.resume(rewind=False)),
+            (1.1, lambda: heard.append(p.played_seconds())),
+        ],
+    )
+    assert heard == [pytest.approx(0.3), pytest.approx(0.4)]

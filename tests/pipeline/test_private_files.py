@@ -14,7 +14,7 @@ import pytest
 
 from pipeline import places
 from pipeline.telemetry.latency_log import LatencyLog, LatencyLogError
-from web.commands.talk import write_recording
+from web.commands.recordings import write_recording
 
 TURN = {
     "call_id": "c",

@@ -8,12 +8,12 @@ import asyncio
 import numpy as np
 import pytest
 
+from fixtures.fakes import Scene, agent, question
+from fixtures.virtual_time import run
 from pipeline.agent import Interruptions
 from pipeline.call import Call
 from pipeline.events import ReplyDone, ReplyStarted, SpeechStopped
 from pipeline.hearing.microphone import Microphone
-from tests.pipeline.fakes import Scene, agent, question
-from tests.virtual_time import run
 
 GREETING = "Hello there, this is a greeting of some length."
 

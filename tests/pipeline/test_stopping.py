@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from fixtures.fakes import Parrot, RecordingPeer, Scene, SlowReader
+from fixtures.virtual_time import run
 from pipeline.call import Call
 from pipeline.events import (
     CallEnded,
@@ -19,9 +21,7 @@ from pipeline.events import (
     ReplyText,
     SpeechStarted,
 )
-from tests.pipeline.fakes import Parrot, RecordingPeer, Scene, SlowReader
 from tests.pipeline.test_schedules import scene_of
-from tests.virtual_time import run
 from tts.voice import VoiceChunk
 
 STORY = "Once there was a king. He had a fool. The fool had a dog. The dog had fleas. The fleas had fun."

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from fixtures.fakes import Script, ScriptedRecogniser, ScriptedUtterance
+from fixtures.virtual_time import run
 from pipeline.audio import CALLER_RATE
 from pipeline.turns.caller_speech import CallerSpeech
 from pipeline.turns.turn import IllegalTransition, Turn, TurnState
-from tests.pipeline.fakes import Script, ScriptedRecogniser, ScriptedUtterance
-from tests.virtual_time import run
 
 
 def speech_of(seconds: float) -> CallerSpeech:

@@ -160,3 +160,26 @@ def test_a_surer_detector_or_mark_never_makes_it_longer(
 @given(st.text(max_size=200), EXPECTING)
 def test_any_text_reads_somehow(transcript: str, expecting: ExpectedAnswer) -> None:
     assert tail(transcript, expecting) in ("finished", "doubtful", "unfinished")
+
+
+@pytest.mark.parametrize(
+    ("transcript", "probability", "silence_ms"),
+    [
+        ("I am here.", 0.99, 340),  # sounds and reads finished
+        ("I am here.", 0.7, 340),
+        ("I am here.", 0.35, 664),  # the detector half sure: 340 + 0.5 * 0.3 * 2160
+        ("I am here.", 0.0, 988),
+        ("What is that for?", 0.99, 2000),  # a tail that may go on
+        ("I am here.", None, 2000),  # not judged
+        ("Um,", 0.99, 2500),  # a tail that cannot end
+    ],
+)
+def test_the_defaults_in_milliseconds(transcript: str, probability: float | None, silence_ms: float) -> None:
+    """What the README quotes was measured with these; a change of a constant is a change of this table."""
+    assert required(transcript, probability, closing=0.9) == pytest.approx(silence_ms)
+    assert POLICY.soft_end_ms == 200
+
+
+def test_of_a_caller_whose_pauses_are_not_known_nothing_more_is_asked() -> None:
+    required_ms = required_silence_ms(POLICY, probability=0.99, transcript="I am here.")
+    assert required_ms == POLICY.min_silence_ms

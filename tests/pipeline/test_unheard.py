@@ -9,22 +9,13 @@ from typing import Literal
 
 import pytest
 
-from llm.language_model import (
-    Delta,
-    Finished,
-    Message,
-    ReplyEvent,
-    Retracted,
-    Sampling,
-    Sentence,
-    Thinking,
-)
+from fixtures.fakes import HELLO, Parrot, Scene, SlowReader, agent, hash_of, question
+from fixtures.virtual_time import run
+from llm.language_model import Delta, Finished, Message, ReplyEvent, Retracted, Sampling, Sentence, Thinking
 from llm.stats import ReplyStats
 from pipeline.agent import SamplingChoice, Silence
 from pipeline.events import CallEnded, CallFailed, ReplyDone, TurnLogged
 from pipeline.speaking.reply_sound import ReplySound
-from tests.pipeline.fakes import HELLO, Parrot, Scene, SlowReader, agent, hash_of, question
-from tests.virtual_time import run
 from tts.hibari import HibariVoice
 from tts.voice import VoiceChunk
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.virtual_time import run
+from fixtures.virtual_time import run
 from web.paced_audio import PacedAudio
 
 RATE = 16_000

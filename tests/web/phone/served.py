@@ -14,9 +14,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-from pipeline.agent import Agent
-from pipeline.stages import Stages
-from tests.pipeline.fakes import (
+from fixtures.fakes import (
     QUIET,
     Detector,
     InlineWorkers,
@@ -26,7 +24,9 @@ from tests.pipeline.fakes import (
     ScriptedRecogniser,
     SlowReader,
 )
-from tests.web.phone.scene import FakeService
+from fixtures.phone_scene import FakeService
+from pipeline.agent import Agent
+from pipeline.stages import Stages
 from web.phone.mounting import mount
 from web.posts import PostConnection
 from web.routes import Routes

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
-
-import jiwer
 import numpy as np
 import pytest
-import soundfile
 
 from asr.recogniser import Recogniser
 from asr.vad import SileroVad, VoiceFrame
+from fixtures.phone_scene import PhoneScene
+from fixtures.recordings import read_aloud
+from fixtures.speech import RATE
+from fixtures.virtual_time import run
+from fixtures.words import words_wrong
 from pipeline.audio import Audio
 from tests.machine import recordings
 from tests.models import path
-from tests.virtual_time import run
-from tests.web.phone.scene import PhoneScene
 from web.phone.simulator.line import Network
 
-RATE = 16_000
 BEGINS = 0.5
 SENTENCE = "sense_and_sensibility_01_austen_64kb-0880"
 
@@ -48,10 +46,9 @@ class Ear:
 
 @pytest.fixture(scope="module")
 def sentence() -> tuple[Audio, str]:
-    folder = recordings() / "librivox"
-    said = re.search(rf"<s> (.*) </s> \({SENTENCE}\)", (folder / "transcription").read_text())
-    assert said is not None
-    return soundfile.read(folder / f"{SENTENCE}.wav", dtype="float32")[0], said[1]
+    recordings()
+    (read,) = (one for one in read_aloud() if one.name == SENTENCE)
+    return read.audio, read.text
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +73,10 @@ def lag(heard: Audio, reference: Audio) -> float:
     return (shift if shift < 2 * RATE else shift - 4 * RATE) / RATE * 1000
 
 
-def words_wrong(recogniser: Recogniser, audio: Audio, text: str) -> int:
+def errors(recogniser: Recogniser, audio: Audio, text: str) -> int:
     utterance = recogniser.open()
     utterance.feed(audio)
-    found = " ".join(re.findall(r"[a-z']+", utterance.finish(lambda: False).text.lower()))
-    measured = jiwer.process_words(text.lower(), found)
-    return int(measured.substitutions + measured.deletions + measured.insertions)
+    return words_wrong(text, utterance.finish(lambda: False).text)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -92,7 +87,7 @@ def test_real_speech_survives_a_bad_network(
     clean = heard_over(Network(), speech, "telnyx")
     heard = heard_over(NETWORKS[name], speech, "telnyx")
     assert abs(lag(heard, clean)) <= 20
-    assert words_wrong(recogniser, heard, text) <= words_wrong(recogniser, clean, text) + 1
+    assert errors(recogniser, heard, text) <= errors(recogniser, clean, text) + 1
 
 
 @pytest.mark.parametrize("carrier", ["vonage", "asterisk"])

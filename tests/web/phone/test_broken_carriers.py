@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from websockets.asyncio.client import ClientConnection
 
+from fixtures.virtual_time import run
 from pipeline.events import PeerGone
-from tests.virtual_time import run
 from tests.web.phone.served import Served, serving
 from tests.web.phone.test_socket import PATIENCE, UNSIGNED, opened, receive, until_closed
 from tests.web.phone.test_wire import TWILIO_START

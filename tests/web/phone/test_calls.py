@@ -7,11 +7,11 @@ import asyncio
 import numpy as np
 import pytest
 
+from fixtures.fakes import QUIET, Parrot
+from fixtures.noise_reader import NoiseReader, what_was_heard
+from fixtures.phone_scene import PhoneScene
+from fixtures.virtual_time import run
 from pipeline.agent import Agent, Interruptions
-from tests.pipeline.fakes import QUIET, Parrot
-from tests.virtual_time import run
-from tests.web.phone.noise import NoiseReader, what_was_heard
-from tests.web.phone.scene import PhoneScene
 from web.phone.bridge import PhoneFrontEnd
 from web.phone.simulator.carriers import SHAPES
 from web.phone.simulator.line import MemoryLine, Network

@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tests.web.phone.scene import CARRIERS
+from fixtures.phone_scene import CARRIERS
 from tests.web.phone.served import request
 from tests.web.phone.test_signatures import _jwt
 from web.phone import documents, signatures

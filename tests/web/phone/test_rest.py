@@ -13,7 +13,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from tests.virtual_time import run
+from fixtures.virtual_time import run
 from tests.web.phone.served import PhoneTestSettings
 from web.phone.accounts import api_of, hang_up_at
 from web.phone.encodings import MULAW

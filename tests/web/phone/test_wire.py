@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.web.phone.scene import CARRIERS
+from fixtures.phone_scene import CARRIERS
 from web.phone.asterisk import Asterisk
 from web.phone.encodings import ALAW, Encoding
 from web.phone.plivo import Plivo
