@@ -4,25 +4,49 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from llm.cache import CallCache
-from llm.draft_gate import DraftGate
+from llm.draft_gate import DraftGate, PassCosts
 from llm.drafters.base import Drafter, ReplyState
 from llm.engine import Generation, Pass
 from llm.noise import SeededNoise
 from llm.processors import Processors
-from llm.prompt import Message
+from llm.prompt import Message, PromptWriter
 from llm.reply_stream import Finished, ReplyEvent, ReplyStream
 from llm.sampling import Sampling
 from llm.sentences import SentencePolicy
 from llm.stats import ReplyStats
+from llm.targets.base import Target
+from llm.tie_guard import TieGuard
+from llm.tokenizer import Tokenizer
 from llm.verify import Verifier
 
-if TYPE_CHECKING:
-    from llm.language_model import LanguageModel
-
 logger = logging.getLogger(__name__)
+
+
+class SharedModel(Protocol):
+    """What the calls of one language model share (see llm.language_model.LanguageModel)."""
+
+    @property
+    def target(self) -> Target: ...
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    @property
+    def prompts(self) -> PromptWriter: ...
+
+    @property
+    def pass_costs(self) -> PassCosts: ...
+
+    @property
+    def tie_guard(self) -> TieGuard | None: ...
+
+    @property
+    def clock(self) -> Callable[[], float]: ...
+
+    def word_ids(self, words: Sequence[str]) -> tuple[tuple[int, ...], ...]: ...
 
 
 class Conversation:
@@ -30,7 +54,7 @@ class Conversation:
 
     def __init__(
         self,
-        model: LanguageModel,
+        model: SharedModel,
         cache: CallCache,
         drafters: Sequence[Drafter],
         sentences: SentencePolicy,

@@ -17,13 +17,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from llm.drafters.base import NOTHING, Draft, Drafter, ReplyState
+from llm.drafters.base import LONGEST_DRAFT, NOTHING, Draft, Drafter, ReplyState
 from llm.noise import Purpose
 
 logger = logging.getLogger(__name__)
-
-LONGEST_DRAFT = 15
-"""Drafted tokens in one pass at most: sixteen rows, the widest block that costs are measured for."""
 
 _PRIOR_WEIGHT = 3.0
 _MEMORY = 0.97

@@ -10,7 +10,7 @@ from gguf import GGUFReader, ReaderField
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from tokenizers import decoders as token_decoders
 
-from llm.tokenizer import TokenizerError, Vocabulary, end_ids, written_ids
+from llm.vocabulary import TokenizerError, Vocabulary, end_ids, written_ids
 
 _CONTROL, _USER_DEFINED, _UNUSED = 3, 4, 5  # gguf.TokenType
 

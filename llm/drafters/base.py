@@ -9,6 +9,9 @@ from typing import Protocol
 from llm.noise import Noise, Purpose
 from llm.processors import Processors, TokenDistribution
 
+LONGEST_DRAFT = 15
+"""Drafted tokens in one pass at most: sixteen rows, the widest block that costs are measured for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:

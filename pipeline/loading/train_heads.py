@@ -13,17 +13,17 @@ from llm.checkpoints import read_checkpoint
 from llm.drafters.learned.compatibility import HeadsError
 from llm.drafters.learned.load import Kind, save_heads
 from llm.drafters.learned.medusa import MedusaHeads
-from llm.drafters.learned.training.dataset import (
+from llm.language_model import LanguageModel, Sampling
+from llm.training.dataset import (
     TrainingText,
     corpus_texts,
     examples,
     head_matrix,
     own_replies,
 )
-from llm.drafters.learned.training.loop import train
-from llm.drafters.learned.training.train_eagle import EagleObjective, new_eagle
-from llm.drafters.learned.training.train_medusa import MedusaObjective
-from llm.language_model import LanguageModel, Sampling
+from llm.training.loop import train
+from llm.training.train_eagle import EagleObjective, new_eagle
+from llm.training.train_medusa import MedusaObjective
 from pipeline.agent import choose_agent
 from pipeline.config import Settings
 from pipeline.loading.language import is_remote, load_embedded, place

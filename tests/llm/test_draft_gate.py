@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from llm.draft_gate import LONGEST_DRAFT, DraftGate, PassCosts
-from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
+from llm.draft_gate import DraftGate, PassCosts
+from llm.drafters.base import LONGEST_DRAFT, NOTHING, Draft, FreeDrafter, ReplyState
 from llm.engine import Generation
 from llm.noise import SeededNoise
 from llm.processors import Processors

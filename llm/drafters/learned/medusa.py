@@ -21,8 +21,7 @@ from torch import nn
 from torch.nn.functional import silu
 
 from llm.cache import CallCache
-from llm.draft_gate import LONGEST_DRAFT
-from llm.drafters.base import NOTHING, Draft, FreeDrafter, ReplyState
+from llm.drafters.base import LONGEST_DRAFT, NOTHING, Draft, FreeDrafter, ReplyState
 from llm.drafters.learned.compatibility import HeadsError, check_hidden_size
 from llm.drafters.sampled_draft import SampledDraft
 from llm.drafters.timing import Clock, quickest

@@ -19,13 +19,13 @@ from llm.drafters.learned.feature_drafter import FeatureDrafting
 from llm.drafters.learned.feature_layer import Design, FeatureLayer, LayerCache
 from llm.drafters.learned.load import DraftHeads
 from llm.drafters.learned.medusa import MedusaDrafting, MedusaHeads
-from llm.drafters.learned.training.dataset import Example, TrainingText, examples, head_matrix
-from llm.drafters.learned.training.loop import TrainingReport, train
-from llm.drafters.learned.training.train_eagle import EagleObjective
-from llm.drafters.learned.training.train_medusa import MedusaObjective
 from llm.engine import Generation
 from llm.fair_lock import FairLock
 from llm.sampling import Sampling
+from llm.training.dataset import Example, TrainingText, examples, head_matrix
+from llm.training.loop import TrainingReport, train
+from llm.training.train_eagle import EagleObjective
+from llm.training.train_medusa import MedusaObjective
 from llm.verify import Coupled, Rejection
 from tests.llm.contract import UnderContract
 from tests.llm.harness import generation

@@ -18,10 +18,10 @@ from llm.drafters.learned.feature_layer import FeatureLayer, LayerCache
 from llm.drafters.learned.load import load_heads, open_draft_heads, save_heads
 from llm.drafters.learned.medusa import MedusaHeads
 from llm.drafters.learned.mtp import load_mtp
-from llm.drafters.learned.training.train_eagle import new_eagle
 from llm.language_model import Finished, LanguageModel, Message, Sampling
 from llm.targets.base import Target
 from llm.targets.load import load_target
+from llm.training.train_eagle import new_eagle
 from tests.llm.checkpoints.tiny import hugging_face_model, write_gguf
 from tests.llm.toys import byte_tokenizer
 

@@ -7,8 +7,8 @@ from torch.nn.functional import cross_entropy, linear, smooth_l1_loss
 
 from llm.checkpoints import Checkpoint
 from llm.drafters.learned.feature_layer import Design, FeatureLayer, LayerCache
-from llm.drafters.learned.training.dataset import Example
-from llm.drafters.learned.training.loop import bounded
+from llm.training.dataset import Example
+from llm.training.loop import bounded
 
 POSITIONS = 64
 """Positions of a text whose distributions one step compares: each costs two rows of the vocabulary."""

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from llm.drafters.learned.compatibility import HeadsError
-from llm.drafters.learned.training.dataset import Example
+from llm.training.dataset import Example
 
 HELD_OUT = 8
 """One text in so many is kept out of the training to be judged by."""

@@ -6,8 +6,8 @@ import torch
 from torch.nn.functional import cross_entropy, linear
 
 from llm.drafters.learned.medusa import MedusaHeads
-from llm.drafters.learned.training.dataset import Example
-from llm.drafters.learned.training.loop import bounded
+from llm.training.dataset import Example
+from llm.training.loop import bounded
 
 POSITIONS = 64
 """Positions of a text that one step learns from: each costs a row of the vocabulary a head."""
