@@ -107,6 +107,7 @@ def test_rejection_never_keeps_what_the_target_cannot_say() -> None:
 
 def test_where_nothing_is_left_the_residual_is_the_law_itself() -> None:
     assert residual(TARGET, 3, TARGET) is TARGET
+    assert residual(law(t3=0.9, t5=0.05, t7=0.05), 3, None).ids.tolist() == [5, 7], "however little is left"
     certain = law(t3=1.0)
     assert residual(certain, 3, None) is certain
 
