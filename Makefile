@@ -22,7 +22,7 @@ PREPARED := $(VENV)/prepared
 DEBIAN_FOR_TESTS := chromium espeak-ng nginx-light pocketsphinx-testdata sox strace
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check test-packages coqui test-coqui clean
+.PHONY: help setup serve test check docs test-packages coqui test-coqui clean
 
 help: ## this list
 	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -42,6 +42,9 @@ check: $(INSTALLED) ## lint, types and who may import whom
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+docs: $(INSTALLED) ## write the tables of docs/ that are made from the code
+	$(BIN)/python -m web.reference
 
 bench-%: setup ## a benchmark, e.g. make bench-calls (bench/calls.py)
 	$(BIN)/python -m bench.$(subst -,_,$*) $(ARGS)
