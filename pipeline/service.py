@@ -93,9 +93,10 @@ class Service:
     async def _start(cls, settings: Settings, progress: Progress) -> Service:
         agents = _load_agents(settings)
         default = next(iter(agents.values()))
+        vad = SileroVad()
         progress("Loading the recogniser, the language model and the voices")
         recogniser, end_of_turn, language, voices = await asyncio.gather(
-            asyncio.to_thread(_load_recogniser, settings, default),
+            asyncio.to_thread(_load_recogniser, settings, default, vad),
             asyncio.to_thread(lambda: SmartTurn(catalogue.path("smart-turn-v3.2"))),
             asyncio.to_thread(load_language, settings, progress),
             asyncio.to_thread(_load_voices, settings, agents),
@@ -106,7 +107,7 @@ class Service:
             voices,
             Stages(
                 workers=Workers(_threads(settings)),
-                vad=SileroVad(),
+                vad=vad,
                 recogniser=recogniser,
                 end_of_turn=end_of_turn,
                 language=language,
@@ -232,11 +233,11 @@ def _threads(settings: Settings) -> dict[str, int]:
     return {"vad": 1, "asr": min(calls, 4), "end_of_turn": 1, "llm": 2 * calls, "tts": 2 * calls}
 
 
-def _load_recogniser(settings: Settings, agent: Agent) -> Recogniser:
+def _load_recogniser(settings: Settings, agent: Agent, vad: SileroVad) -> Recogniser:
     path = places.expanded(settings.asr_model)
     if not places.exists(path):
         path = catalogue.path(settings.asr_model)
-    recogniser = Recogniser(path, threads=settings.asr_threads, language=agent.language)
+    recogniser = Recogniser(path, threads=settings.asr_threads, language=agent.language, vad=vad)
     recogniser.warm_up()
     return recogniser
 
