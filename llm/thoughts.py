@@ -50,7 +50,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
+class _ThoughtMark:
     """`act`: open or close a thought; `shut`, the same where one is open; `channel`, of gpt-oss; `drop`."""
 
     act: str
@@ -243,7 +243,7 @@ class Thoughts:
         self._act(mark)
         return verdict
 
-    def _act(self, mark: _Mark) -> None:
+    def _act(self, mark: _ThoughtMark) -> None:
         if mark.act == "open":
             if mark.kind not in self._open:
                 self._open.append(mark.kind)
@@ -299,25 +299,25 @@ def _begins_sentence(text: str) -> bool:
     return not before or before[-1] == "\n" or before.rstrip(_CLOSERS)[-1:] in _ENDS
 
 
-def _meaning(mark: str) -> _Mark | None:
+def _meaning(mark: str) -> _ThoughtMark | None:
     """What a mark stands for; None for any other tag."""
     body = mark.strip("<>[]◁▷|｜")
     ends = body.startswith("/")
     name = body.removeprefix("/").lower()
     words = re.split("[_:.-]", name)
     if mark in ("<|channel>", "<channel|>"):  # Gemma 4's brackets say which end they are
-        return _Mark("open" if mark[1] == "|" else "close", "channel")
+        return _ThoughtMark("open" if mark[1] == "|" else "close", "channel")
     if mark[1] in "|｜" and name in _HARMONY:
         return _harmony(name)
     if thought := next((word for word in words if word in _KINDS_OF_THOUGHT), None):
         closes = ends or not {"end", "stop"}.isdisjoint(words)
-        return _Mark("close" if closes else "open", "think" if thought in _THINKING else thought)
-    return _Mark("drop") if not _ANSWER.isdisjoint(words) else None
+        return _ThoughtMark("close" if closes else "open", "think" if thought in _THINKING else thought)
+    return _ThoughtMark("drop") if not _ANSWER.isdisjoint(words) else None
 
 
-def _harmony(name: str) -> _Mark:
+def _harmony(name: str) -> _ThoughtMark:
     if name == "channel":
-        return _Mark("channel")
+        return _ThoughtMark("channel")
     if name in ("start", "constrain"):
-        return _Mark("open", "header")
-    return _Mark("shut", "header" if name == "message" else "channel")
+        return _ThoughtMark("open", "header")
+    return _ThoughtMark("shut", "header" if name == "message" else "channel")

@@ -21,11 +21,11 @@ class AgentError(ValueError):
     """An agent's file is missing or wrong; the message names the file and what to do."""
 
 
-class _Part(BaseModel):
+class _AgentPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class VoiceChoice(_Part):
+class VoiceChoice(_AgentPart):
     """`spec` as in tts.load (`hibari`, `piper:PATH`, `coqui:PATH`, a server's address); empty: the service's
     voice. `pronunciations` maps words as they are written to words as they are said."""
 
@@ -33,7 +33,7 @@ class VoiceChoice(_Part):
     pronunciations: dict[str, str] = Field(default_factory=dict)
 
 
-class SamplingChoice(_Part):
+class SamplingChoice(_AgentPart):
     """How replies are sampled, as in `llm.sampling.Sampling`, which says what each is.
 
     Temperature 0 is greedy. The seed makes sampled replies repeatable. `bad_words` are never said.
@@ -64,7 +64,7 @@ class SamplingChoice(_Part):
         return self
 
 
-class SpeculationChoice(_Part):
+class SpeculationChoice(_AgentPart):
     """By which rule drafted tokens are checked (see `llm.verify`).
 
     `coupled`: a reply is the same tokens as without speculation. `rejection`: the papers' rule, replies of
@@ -75,7 +75,7 @@ class SpeculationChoice(_Part):
     verification: Verification = "coupled"
 
 
-class Interruptions(_Part):
+class Interruptions(_AgentPart):
     """What a caller who speaks while the agent speaks does.
 
     `off`: nothing. `words`: the agent pauses at once and stops for good after `words` real words (not
@@ -86,7 +86,7 @@ class Interruptions(_Part):
     words: int = Field(default=1, ge=1, le=20)
 
 
-class Silence(_Part):
+class Silence(_AgentPart):
     """After `after_seconds` without a word from the caller the agent says `text`; after `times` it hangs
     up."""
 
@@ -96,7 +96,7 @@ class Silence(_Part):
     farewell: str = "I will hang up now. Goodbye."
 
 
-class SentenceChoice(_Part):
+class SentenceChoice(_AgentPart):
     """How a reply is cut into what is voiced at a time.
 
     `first_clause` lets the first piece end behind a comma, once it has `first_min_chars` characters and
@@ -115,7 +115,7 @@ class SentenceChoice(_Part):
         return SentencePolicy(language=language, **self.model_dump())
 
 
-class Patience(_Part):
+class Patience(_AgentPart):
     """End of turn, in milliseconds of silence: where drafting starts, and the bounds of the decision.
 
     A caller who does not stop for `max_turn_seconds` is answered on what was said so far; what they go on
@@ -138,7 +138,7 @@ class Patience(_Part):
         return self
 
 
-class Agent(_Part):
+class Agent(_AgentPart):
     """One agent's file. `facts` are what it knows: short spoken sentences, one a line."""
 
     name: str

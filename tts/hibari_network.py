@@ -35,7 +35,7 @@ SPECTRA = ("lh", "theta", "ln", "lr", "phi")
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class SpectralFrames:
     """A segment as far as it must be computed whole."""
 
     pitch: npt.NDArray[np.float32]
@@ -60,18 +60,18 @@ class HibariNetwork:
         seconds = encoded.durations.astype(np.float64) * (FRAMES_PER_DURATION * HOP / SAMPLE_RATE)
         return Speech(seconds, self.stream(encoded, _windows(encoded)))
 
-    def encode(self, ids: Sequence[int]) -> Encoded:
+    def encode(self, ids: Sequence[int]) -> SpectralFrames:
         inputs = {"ids": np.asarray([ids], np.int64), "speed": np.ones(1, np.float32)}
         pitch, durations, *rest = self._body.run([PITCH, DURATIONS, QUANTISED, SCALE, ZERO_POINT], inputs)
-        return Encoded(pitch[0], durations, *rest)
+        return SpectralFrames(pitch[0], durations, *rest)
 
-    def stream(self, encoded: Encoded, windows: Iterable[tuple[int, int]]) -> Iterator[Samples]:
+    def stream(self, encoded: SpectralFrames, windows: Iterable[tuple[int, int]]) -> Iterator[Samples]:
         """The audio of consecutive half-open ranges of frames."""
         decoder = FrameDecoder(encoded.pitch, np.random.default_rng(SEED))
         for begin, end in windows:
             yield decoder.decode(*(spectrum[0] for spectrum in self.spectra(encoded, begin, end)))
 
-    def spectra(self, encoded: Encoded, begin: int, end: int) -> list[npt.NDArray[np.float32]]:
+    def spectra(self, encoded: SpectralFrames, begin: int, end: int) -> list[npt.NDArray[np.float32]]:
         """What `FrameDecoder.decode` takes, for these frames, each float32[1, 601, frames]."""
         frames = {
             QUANTISED: encoded.frames[:, begin:end],
@@ -81,12 +81,12 @@ class HibariNetwork:
         spectra: list[npt.NDArray[np.float32]] = self._last_layer.run(SPECTRA, frames)
         return spectra
 
-    def whole(self, encoded: Encoded) -> Samples:
+    def whole(self, encoded: SpectralFrames) -> Samples:
         """The segment's audio at once."""
         return next(self.stream(encoded, [(0, len(encoded.pitch))]))
 
 
-def _windows(encoded: Encoded) -> Iterator[tuple[int, int]]:
+def _windows(encoded: SpectralFrames) -> Iterator[tuple[int, int]]:
     """Half-open ranges of frames: the silent pad and a little sound first, then larger and larger ones."""
     total = len(encoded.pitch)
     begin, size = 0, FIRST_WINDOW

@@ -35,7 +35,7 @@ class PiperError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class LatentFrames:
     """A sentence behind the encoder: durations in frames, float32[phonemes], and what the flow needs."""
 
     durations: npt.NDArray[np.float32]
@@ -83,7 +83,7 @@ class PiperNetwork:
         seconds = encoded.durations.astype(np.float64) * (self.hop / self._sample_rate)
         return Speech(seconds, self.stream(encoded))
 
-    def encode(self, ids: Sequence[int]) -> Encoded:
+    def encode(self, ids: Sequence[int]) -> LatentFrames:
         noise = np.random.default_rng(SEED)
         inputs = {
             "input": np.asarray([ids], np.int64),
@@ -99,9 +99,9 @@ class PiperNetwork:
         latents[self._points.latent_noise] = noise.standard_normal(
             (1, frames, self._points.channels), dtype=np.float32
         ).transpose(0, 2, 1)
-        return Encoded(durations.reshape(-1), latents, frames)
+        return LatentFrames(durations.reshape(-1), latents, frames)
 
-    def stream(self, encoded: Encoded) -> Iterator[Samples]:
+    def stream(self, encoded: LatentFrames) -> Iterator[Samples]:
         """The sentence's audio in windows, float32 in [-1, 1] at the voice's rate; together, the whole."""
         flowed = np.empty((1, self._points.channels, encoded.frames), np.float32)
         ready = 0
@@ -114,11 +114,11 @@ class PiperNetwork:
             audio = self._decode(flowed[:, :, first:last])
             yield audio[(begin - first) * self.hop : (end - first) * self.hop]
 
-    def whole(self, encoded: Encoded) -> Samples:
+    def whole(self, encoded: LatentFrames) -> Samples:
         """The sentence's audio at once, as the network was exported to make it."""
         return self._decode(self._run_flow(encoded, 0, encoded.frames))
 
-    def _run_flow(self, encoded: Encoded, begin: int, end: int) -> Frames:
+    def _run_flow(self, encoded: LatentFrames, begin: int, end: int) -> Frames:
         first, last = with_context(begin, end, self._flow_context, encoded.frames)
         last = min(encoded.frames, max(last, first + SHORTEST_FLOW))
         first = max(0, min(first, last - SHORTEST_FLOW))
@@ -153,7 +153,7 @@ class PiperNetwork:
         return audio.reshape(-1)
 
 
-def _by_frame(value: npt.NDArray[Any], encoded: Encoded) -> bool:
+def _by_frame(value: npt.NDArray[Any], encoded: LatentFrames) -> bool:
     return value.ndim == 3 and value.shape[-1] == encoded.frames
 
 

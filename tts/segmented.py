@@ -34,7 +34,7 @@ class Phonemes(Protocol):
         """The sentences of `spoken`, none longer than the network takes, those without a word left out."""
 
 
-class Network(Protocol):
+class SegmentNetwork(Protocol):
     def say(self, ids: Sequence[int]) -> Speech: ...
 
 
@@ -46,7 +46,7 @@ class SegmentedVoice:
         name: str,
         sample_rate: int,
         phonemes: Phonemes,
-        network: Network,
+        network: SegmentNetwork,
         *,
         language: str,
         gain: float,

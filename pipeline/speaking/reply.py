@@ -24,7 +24,7 @@ AHEAD_SENTENCES = 2
 
 
 @dataclass(slots=True)
-class Spoken:
+class SentenceAudio:
     """A sentence's finished audio, kept so that a redrafted reply need not synthesise it again."""
 
     chunks: list[VoiceChunk] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Reply:
         voice: Voice,
         priority: LanguagePriority,
         timeline: Timeline,
-        reusable: Mapping[str, Spoken] | None = None,
+        reusable: Mapping[str, SentenceAudio] | None = None,
     ) -> None:
         self.id = reply_id
         self.sound = ReplySound(voice.sample_rate)
@@ -55,7 +55,7 @@ class Reply:
         self.failure: StageFailed | None = None
         self.text = ""
         self.made_again = False
-        self.spoken: dict[str, Spoken] = {}
+        self.spoken: dict[str, SentenceAudio] = {}
         self._workers = workers
         self._voice = voice
         self._priority = priority
@@ -210,7 +210,7 @@ class Reply:
             for chunk in known.chunks:
                 self._put(chunk)
             return
-        spoken, wanted = Spoken(), CancelToken()
+        spoken, wanted = SentenceAudio(), CancelToken()
         self._voicing = wanted
         chunks = self._workers.stream("tts", lambda: self._voice.synthesise(text, cancelled=wanted), wanted)
         async with contextlib.aclosing(chunks) as made:
@@ -248,7 +248,7 @@ class Replies:
         self._priority = priority
         self._made = 0
 
-    def new(self, timeline: Timeline, *, reusable: Mapping[str, Spoken] | None = None) -> Reply:
+    def new(self, timeline: Timeline, *, reusable: Mapping[str, SentenceAudio] | None = None) -> Reply:
         """A reply whose marks go to `timeline`; `reusable`: audio of sentences by their text."""
         self._made += 1
         return Reply(

@@ -9,7 +9,7 @@ from enum import Enum
 
 from asr.recogniser import Transcript
 from pipeline.events import CallEvent, StageProgress
-from pipeline.speaking.reply import Reply, Spoken
+from pipeline.speaking.reply import Reply, SentenceAudio
 from pipeline.telemetry.timeline import Timeline
 from pipeline.turns.caller_speech import CallerSpeech
 from pipeline.workers import CancelToken
@@ -106,7 +106,7 @@ class Turn:
         self.refuted: Reply | None = None
         self.refutations = 0
         self.refuted_tokens = 0
-        self.reusable: dict[str, Spoken] = {}
+        self.reusable: dict[str, SentenceAudio] = {}
         self.draft_skipped: str | None = None
         self._state = TurnState.QUIET if speech is None else TurnState.SPEAKING
         self._emit = emit
