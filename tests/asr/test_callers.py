@@ -183,13 +183,32 @@ def noisy(audio: Audio) -> Audio:
     return audio + (level * np.random.default_rng(15).standard_normal(len(audio))).astype(np.float32)
 
 
+def words_wrong(recogniser: Recogniser, recordings: list[Recording], spoil: Callable[[Audio], Audio]) -> int:
+    wrong = 0
+    for recording in recordings:
+        utterance = recogniser.open()
+        utterance.feed(np.concatenate([silence(0.3), spoil(recording.audio), silence(0.3)]))
+        found = jiwer.process_words(plain(recording.text), plain(utterance.finish(never).text))
+        wrong += found.substitutions + found.deletions + found.insertions
+    return wrong
+
+
+@pytest.fixture(scope="module")
+def wrong_on_a_good_line(recogniser: Recogniser, sentences: list[Recording]) -> int:
+    return words_wrong(recogniser, sentences, lambda audio: audio)
+
+
 @pytest.mark.parametrize("spoil", [clipped, offset, lossy, broken, noisy])
 def test_a_bad_line_costs_few_words(
-    recogniser: Recogniser, sentences: list[Recording], spoil: Callable[[Audio], Audio]
+    recogniser: Recogniser,
+    sentences: list[Recording],
+    wrong_on_a_good_line: int,
+    spoil: Callable[[Audio], Audio],
 ) -> None:
-    truth = f"{sentences[1].text} {sentences[4].text}"
-    audio = np.concatenate([sentences[1].audio, silence(0.4), sentences[4].audio])
-    assert jiwer.wer(plain(truth), plain(heard(recogniser, spoil(audio)))) < 0.15
+    """One in twenty more than on a good line: three of seventy. Rounding on one processor or another moves a
+    word on either line."""
+    words = sum(len(plain(sentence.text).split()) for sentence in sentences)
+    assert words_wrong(recogniser, sentences, spoil) <= wrong_on_a_good_line + words // 20
 
 
 def test_speech_after_music_is_heard_without_it(recogniser: Recogniser, say: Say) -> None:
