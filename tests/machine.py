@@ -17,6 +17,8 @@ from typing import NoReturn
 
 import pytest
 
+PATIENCE = 60.0
+"""Seconds after which a test gives up on what should have happened at once; a busy machine may take many."""
 RECORDINGS = Path("/usr/share/pocketsphinx/test/data")
 PIPECAT = Path(sys.prefix) / "pipecat"
 """Its serializers and what they import, which `make test-packages` puts into a folder of their own."""

@@ -16,10 +16,9 @@ from pipeline.precedence import Precedence
 from pipeline.reply import Reply
 from pipeline.timeline import Timeline
 from pipeline.workers import Workers
+from tests.machine import PATIENCE
 from tests.pipeline.fakes import Detector, Scene, SlowReader
 from tests.virtual_time import run
-
-PATIENCE = 10.0
 
 
 class Steps:

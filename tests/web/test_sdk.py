@@ -9,7 +9,8 @@ import numpy as np
 import openai
 
 from pipeline import events
-from tests.web.scripted import PATIENCE, on_loop, serving, spoken_reply
+from tests.machine import PATIENCE
+from tests.web.scripted import on_loop, serving, spoken_reply
 
 TOKEN = "sesame-sesame-0123"
 
