@@ -20,6 +20,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALLED := $(VENV)/installed
 PREPARED := $(VENV)/prepared
 DEBIAN_FOR_TESTS := chromium espeak-ng nginx-light pocketsphinx-testdata sox strace
+PIPECAT := $(VENV)/pipecat
+PIPECAT_FOR_TESTS := pipecat-ai==1.14.0 'aiofiles<27' 'docstring_parser<1' 'loguru<0.8' 'loudness<1' 'pillow<14' \
+	sentencex==1.0.32 'wait_for2<1'
 
 .DEFAULT_GOAL := help
 .PHONY: help setup serve test check docs test-packages coqui test-coqui clean
@@ -90,7 +93,7 @@ else
 endif
 
 # The tests of whole calls play recorded speech through a real browser. Without these packages they say what is missing.
-test-packages:
+test-packages: $(PIPECAT)/installed ## fetch what some tests need: a browser, recordings, phonemes, pipecat's serializers
 	@missing=$$(for p in $(DEBIAN_FOR_TESTS); do \
 		dpkg-query -W -f '$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed || echo $$p; done); \
 	test -z "$$missing" || ! command -v apt-get >/dev/null || { \
@@ -99,3 +102,10 @@ test-packages:
 		$$sudo apt-get update -qq \
 		&& $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null \
 		|| echo "could not install them; some tests will say what they miss"; }
+
+# The phone bridge's wire is checked against pipecat's serializers. pipecat-ai wants older sound libraries than ours
+# and brings a compiler (numba's): what its serializers import, and no more, stands in a folder of its own.
+$(PIPECAT)/installed: $(INSTALLED)
+	@echo "installing pipecat's serializers"
+	@$(PIP) install --quiet --no-deps --upgrade --target $(PIPECAT) $(PIPECAT_FOR_TESTS) && touch $@ \
+	|| echo "could not install them; some tests will say what they miss"

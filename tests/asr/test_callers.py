@@ -17,7 +17,7 @@ from asr.vad import SileroVad
 from fixtures import lines, noises
 from fixtures.recordings import Recording
 from fixtures.speech import RATE, caller_voice, silence, speak
-from fixtures.words import plain, word_error_rate
+from fixtures.words import plain, word_error_rate, words_wrong
 from tests.asr.test_recogniser import listen, never
 from tests.models import path
 
@@ -114,15 +114,35 @@ def test_no_word_is_made_up(recogniser: Recogniser, name: str) -> None:
     assert heard(recogniser, NOISES[name](np.random.default_rng(1))) == ""
 
 
+def words_wrong_on(
+    recogniser: Recogniser, recordings: list[Recording], spoil: Callable[[Audio], Audio]
+) -> int:
+    wrong = 0
+    for recording in recordings:
+        utterance = recogniser.open()
+        utterance.feed(np.concatenate([silence(0.3), spoil(recording.audio), silence(0.3)]))
+        wrong += words_wrong(recording.text, utterance.finish(never).text)
+    return wrong
+
+
+@pytest.fixture(scope="module")
+def wrong_on_a_good_line(recogniser: Recogniser, sentences: list[Recording]) -> int:
+    return words_wrong_on(recogniser, sentences, lambda audio: audio)
+
+
 @pytest.mark.parametrize(
     "spoil", [lines.clipped, lines.offset, lines.packets_lost, lines.broken, lines.noisy]
 )
 def test_a_bad_line_costs_few_words(
-    recogniser: Recogniser, sentences: list[Recording], spoil: Callable[[Audio], Audio]
+    recogniser: Recogniser,
+    sentences: list[Recording],
+    wrong_on_a_good_line: int,
+    spoil: Callable[[Audio], Audio],
 ) -> None:
-    truth = f"{sentences[1].text} {sentences[4].text}"
-    audio = np.concatenate([sentences[1].audio, silence(0.4), sentences[4].audio])
-    assert word_error_rate(truth, heard(recogniser, spoil(audio))) < 0.15
+    """One in twenty more than on a good line: three of seventy. Rounding on one processor or another moves a
+    word on either line."""
+    words = sum(len(plain(sentence.text).split()) for sentence in sentences)
+    assert words_wrong_on(recogniser, sentences, spoil) <= wrong_on_a_good_line + words // 20
 
 
 def test_speech_after_music_is_heard_without_it(recogniser: Recogniser, say: Say) -> None:

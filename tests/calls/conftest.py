@@ -17,6 +17,7 @@ from pipeline.agent import SHIPPED
 from pipeline.config import load
 from pipeline.service import Service
 from pipeline.telemetry.latency_log import LatencyLog
+from tests.machine import PATIENCE
 from web.server import Server
 
 BRISK = "brisk"
@@ -34,7 +35,7 @@ class LiveServer:
 
     def rows(self) -> list[dict[str, Any]]:
         """All turns of the latency log once no call is running any more."""
-        asyncio.run_coroutine_threadsafe(self.service.no_calls(), self.loop).result(30)
+        asyncio.run_coroutine_threadsafe(self.service.no_calls(), self.loop).result(PATIENCE)
         self.log.flush()
         return self.log.recent()
 

@@ -43,7 +43,7 @@ async def serving(port: int, log: Path) -> AsyncIterator[asyncio.subprocess.Proc
 
 async def until_healthy(port: int) -> None:
     """Until it listens: nothing is shown that early, so it is asked again and again."""
-    async with httpx.AsyncClient(trust_env=False) as client, asyncio.timeout(PATIENCE):
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client, asyncio.timeout(PATIENCE):
         while True:
             with contextlib.suppress(httpx.TransportError):
                 if (await client.get(f"http://127.0.0.1:{port}/healthz")).status_code == 200:
@@ -68,7 +68,7 @@ def test_it_serves_and_ends_its_calls_on_sigterm(tmp_path: Path) -> None:
         port = free_port()
         async with serving(port, tmp_path / "latency.db") as process:
             shown = await shown_until(process, f"Open http://127.0.0.1:{port}/")
-            async with httpx.AsyncClient(trust_env=False) as client:
+            async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
                 assert (await client.get(f"http://127.0.0.1:{port}/readyz")).status_code == 200
             async with connect(f"ws://127.0.0.1:{port}/v1/realtime", proxy=None) as call:
                 assert json.loads(await call.recv())["type"] == "session.created"

@@ -18,8 +18,7 @@ from pipeline.language_priority import LanguagePriority
 from pipeline.speaking.reply import Reply
 from pipeline.telemetry.timeline import Timeline
 from pipeline.workers import Workers
-
-PATIENCE = 10.0
+from tests.machine import PATIENCE
 
 
 class Steps:

@@ -46,7 +46,7 @@ def offered() -> bool:
 )
 def test_the_same_process_starts_anew_with_its_arguments(said: str | None, then: str) -> None:
     if not offered():
-        pytest.skip("this system offers no large pages")
+        pytest.skip("no large pages: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, with glibc")
     lines, pid = started(said, "one", "two words")
     assert lines == ["began", "began", f"{then} ['one', 'two words'] {pid}"]
 

@@ -15,6 +15,7 @@ import pytest
 from pipeline.telemetry import latency_log
 from pipeline.telemetry.latency_log import LatencyLog, LatencyLogError, json_lines
 from pipeline.telemetry.timeline import DURATIONS, MARKS
+from tests.machine import PATIENCE
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def test_the_writer_stays_until_it_has_been_told_to_end(log: LatencyLog, monkeyp
 
     def insert(rows: list[dict[str, Any]]) -> None:
         writing.set()
-        assert may_write.wait(10)
+        assert may_write.wait(PATIENCE)
 
     def next_item() -> Any:
         waits.set()
@@ -117,7 +118,7 @@ def test_the_writer_stays_until_it_has_been_told_to_end(log: LatencyLog, monkeyp
 
     monkeypatch.setattr(log, "_insert", insert)
     log.append(turn())
-    assert writing.wait(10)
+    assert writing.wait(PATIENCE)
     monkeypatch.setattr(log._queue, "get", next_item)
     monkeypatch.setattr(log._queue, "put", tell)
     log.close()
@@ -170,13 +171,13 @@ def test_a_full_queue_drops_rows_and_counts_them(
 
     def held(self: LatencyLog, rows: list[dict[str, Any]]) -> None:
         writing.set()
-        go_on.wait(10)
+        go_on.wait(PATIENCE)
         insert(self, rows)
 
     monkeypatch.setattr(LatencyLog, "_insert", held)
     log = LatencyLog(path, capacity=2)
     log.append(turn(1))
-    assert writing.wait(10)
+    assert writing.wait(PATIENCE)
     for number in (2, 3, 4, 5):
         log.append(turn(number))
     go_on.set()

@@ -18,12 +18,10 @@ from pipeline.agent import Agent, AgentError
 from pipeline.config import Settings
 from pipeline.events import CallEnded, CallEvent, Peer, PeerGone
 from pipeline.service import CallsBusy
+from tests.machine import PATIENCE
 from web.server import Server
 
 T = TypeVar("T")
-
-PATIENCE = 10.0
-"""Seconds after which a test gives up on something that should have happened at once."""
 
 
 def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:

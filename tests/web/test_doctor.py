@@ -66,7 +66,7 @@ def test_an_ipv6_address_is_looked_at_like_any_other() -> None:
     try:
         taken = socket.create_server(("::1", 0), family=socket.AF_INET6)
     except OSError:
-        pytest.skip("this machine has no IPv6")
+        pytest.skip("this machine has no address ::1: sysctl net.ipv6.conf.lo.disable_ipv6=0")
     with taken:
         assert doctor.port(Settings(host="::1", port=taken.getsockname()[1])).state == "bad"
     assert doctor.port(Settings(host="::1", port=0)).state == "good"

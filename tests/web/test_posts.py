@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from pipeline.config import Settings
-from tests.web.scripted import PATIENCE, on_loop
+from tests.machine import PATIENCE
+from tests.web.scripted import on_loop
 from web.posts import MOST_BODY
 from web.server import Server
 

@@ -6,12 +6,11 @@ import asyncio
 import base64
 
 import numpy as np
-import pytest
+import openai
 
 from pipeline import events
-from tests.web.scripted import PATIENCE, on_loop, serving, spoken_reply
-
-openai = pytest.importorskip("openai")
+from tests.machine import PATIENCE
+from tests.web.scripted import on_loop, serving, spoken_reply
 
 TOKEN = "sesame-sesame-0123"
 

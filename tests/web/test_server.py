@@ -17,7 +17,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from pipeline import events
 from pipeline.audio import float_to_pcm16
 from pipeline.config import Settings
-from tests.web.scripted import PATIENCE, Client, calling, on_loop, serving, spoken_reply
+from tests.machine import PATIENCE
+from tests.web.scripted import Client, calling, on_loop, serving, spoken_reply
 from web import assets
 from web.server import CannotListen, Server
 
@@ -25,7 +26,7 @@ TOKEN = "sesame-sesame-0123"
 
 
 async def fetch(server: Server, path: str, method: str = "GET", **headers: str) -> httpx.Response:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
         return await client.request(method, f"http://127.0.0.1:{server.port}{path}", headers=headers)
 
 

@@ -18,6 +18,7 @@ from llm.targets.float_target import FloatTarget
 from tests.llm.checkpoints.tiny import write_gguf
 from tests.llm.targets.contract import check_contract, differing_rows, random_ids, rows_alone
 from tests.llm.targets.contract_hidden import check_hidden, check_peeks
+from tests.machine import needs_processor
 
 Tiny = Callable[..., Path]
 Load = Callable[..., CpuTarget]
@@ -27,8 +28,7 @@ PATHS = ("amx", "avx512-vnni", "avx2", "portable")
 
 @pytest.fixture(params=PATHS)
 def instructions(request: pytest.FixtureRequest, kernel: ModuleType) -> str:
-    if request.param not in kernel.supported_paths():
-        pytest.skip(f"this processor has no {request.param}")
+    needs_processor(request.param, kernel.supported_paths())
     return str(request.param)
 
 
@@ -67,8 +67,7 @@ def test_paths_agree_but_for_rounding(tiny: Tiny, cpu_target: Load, instructions
 def test_tiles_of_amx_give_the_bits_of_the_vectors(
     tiny: Tiny, cpu_target: Load, kernel: ModuleType, form: str
 ) -> None:
-    if "amx" not in kernel.supported_paths():
-        pytest.skip("this processor has no amx")
+    needs_processor("amx", kernel.supported_paths())
     tiles, vectors = cpu_target(tiny(form), "amx"), cpu_target(tiny(form), "avx512-vnni")
     ids = random_ids(tiles, 53)
     assert np.array_equal(tiles.open().extend(ids, 53), vectors.open().extend(ids, 53))

@@ -10,6 +10,7 @@ import uuid
 
 import pytest
 
+from tests.machine import PATIENCE
 from tests.web.phone.served import PhoneTestSettings, greeting_service, serving
 from web.phone.audiosocket import AudioSocketLine, AudioSocketListener
 from web.phone.bridge import PhoneFrontEnd
@@ -17,7 +18,6 @@ from web.phone.player import Player
 from web.switchboard import Switchboard
 
 CALL = uuid.UUID("40325ec2-5efd-4bd3-805f-53576e581d13")
-PATIENCE = 10.0
 
 
 async def read_packet(reader: asyncio.StreamReader) -> tuple[int, bytes]:

@@ -13,8 +13,9 @@ from websockets.asyncio.client import ClientConnection
 
 from fixtures.virtual_time import run
 from pipeline.events import PeerGone
+from tests.machine import PATIENCE
 from tests.web.phone.served import Served, serving
-from tests.web.phone.test_socket import PATIENCE, UNSIGNED, opened, receive, until_closed
+from tests.web.phone.test_socket import UNSIGNED, opened, receive, until_closed
 from tests.web.phone.test_wire import TWILIO_START
 from web.phone.socket import WebSocketLine
 

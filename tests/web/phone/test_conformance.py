@@ -1,10 +1,6 @@
 """The wire's shapes against others' code: the carriers' own SDKs and pipecat's serializers.
 
-What pipecat writes was recorded. Its serializers themselves are asked where pipecat is installed; it brings a
-compiler with it (numba's), which is too much for every checkout:
-
-    pip install --target DIR pipecat-ai
-    PYTHONPATH=DIR python -m pytest tests/web/phone/test_conformance.py
+What pipecat writes was recorded; its serializers themselves are asked, too (from `make test-packages`).
 """
 
 from __future__ import annotations
@@ -20,9 +16,17 @@ from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import numpy as np
+import plivo.xml
 import pytest
+from nacl.signing import SigningKey
+from plivo.utils import signature_v3
+from twilio.request_validator import RequestValidator
+from twilio.twiml.voice_response import VoiceResponse
+from vonage_jwt import verify_signature
+from vonage_voice.models import Connect, WebsocketEndpoint
 
 from fixtures.phone_scene import CARRIERS
+from tests.machine import pipecat
 from tests.web.phone.served import request
 from tests.web.phone.test_signatures import _jwt
 from web.phone import documents, signatures
@@ -40,7 +44,7 @@ TONE = (np.sin(np.arange(160) / 3) * 0.4).astype(np.float32)
 
 
 def test_twilios_validator_and_ours_agree() -> None:
-    validator = pytest.importorskip("twilio.request_validator").RequestValidator("token")
+    validator = RequestValidator("token")
     for signed in (URL, "https://agent.example.com/phone/twilio/voice?CallSid=CA1&From=%2B1555"):
         path = signed.split("example.com")[1]
         given = request(path, X_Twilio_Signature=validator.compute_signature(signed, {}))
@@ -61,7 +65,7 @@ FORM = "application/x-www-form-urlencoded"
 
 @pytest.mark.parametrize("path", ["/phone/twilio/voice", "/phone/twilio/voice?agent=dentist"])
 def test_twilios_validator_and_ours_agree_on_a_posted_form(path: str) -> None:
-    validator = pytest.importorskip("twilio.request_validator").RequestValidator("token")
+    validator = RequestValidator("token")
     fields = {"To": "+1555", "From": "", "Digits": "1 & 2 = é"}
     signature = validator.compute_signature(f"https://agent.example.com{path}", fields)
     given = request(path, X_Twilio_Signature=signature, Content_Type=FORM)
@@ -70,47 +74,44 @@ def test_twilios_validator_and_ours_agree_on_a_posted_form(path: str) -> None:
 
 
 def test_twilios_builder_writes_the_same_document() -> None:
-    voice_response = pytest.importorskip("twilio.twiml.voice_response")
-    response = voice_response.VoiceResponse()
+    response = VoiceResponse()
     stream = response.connect().stream(url=URL)
     stream.parameter(name="agent", value='a "b" & c')
     assert _tree(documents.twiml(URL, {"agent": 'a "b" & c'})) == _tree(str(response))
-    response = voice_response.VoiceResponse()
+    response = VoiceResponse()
     response.dial("+1555")
     assert _tree(documents.dial_twiml("+1555")) == _tree(str(response))
 
 
 def test_plivos_builder_writes_the_same_document() -> None:
-    xml = pytest.importorskip("plivo.xml")
-    stream = xml.StreamElement(
+    stream = plivo.xml.StreamElement(
         "wss://agent.example.com/phone/plivo",
         bidirectional=True,
         keepCallAlive=True,
         contentType="audio/x-mulaw;rate=8000",
         extraHeaders="agent=dentist",
     )
-    theirs = xml.ResponseElement().add(stream).to_string()
+    theirs = plivo.xml.ResponseElement().add(stream).to_string()
     ours = documents.plivo_xml("wss://agent.example.com/phone/plivo", {"agent": "dentist"})
     assert _tree(ours) == _tree(theirs)
 
 
 def test_plivos_validator_and_ours_agree() -> None:
-    plivo = pytest.importorskip("plivo.utils.signature_v3")
     for path in ("/phone/plivo", "/phone/plivo/answer?To=1&From=2"):
         uri = f"https://agent.example.com{path}"
-        base = plivo.construct_get_url(uri, {}).decode()
-        signature = plivo.get_signature_v3("token", base, "77").decode()
-        assert plivo.validate_v3_signature("GET", uri, "77", "token", signature)
+        base = signature_v3.construct_get_url(uri, {}).decode()
+        signature = signature_v3.get_signature_v3("token", base, "77").decode()
+        assert signature_v3.validate_v3_signature("GET", uri, "77", "token", signature)
         given = request(path, X_Plivo_Signature_V3=signature, X_Plivo_Signature_V3_Nonce="77")
         assert signatures.plivo(given, token="token", guard=ReplayGuard(), now=0)
 
 
 @pytest.mark.parametrize("path", ["/phone/plivo/answer", "/phone/plivo/answer?b=2&a=1"])
 def test_plivos_validator_and_ours_agree_on_a_posted_form(path: str) -> None:
-    plivo = pytest.importorskip("plivo.utils.signature_v3")
     uri, fields = f"https://agent.example.com{path}", {"To": "1555", "From": "", "Event": "StartApp"}
-    signature = plivo.get_signature_v3("token", plivo.construct_post_url(uri, fields).decode(), "77").decode()
-    assert plivo.validate_v3_signature("POST", uri, "77", "token", signature, dict(fields))
+    base = signature_v3.construct_post_url(uri, fields).decode()
+    signature = signature_v3.get_signature_v3("token", base, "77").decode()
+    assert signature_v3.validate_v3_signature("POST", uri, "77", "token", signature, dict(fields))
     given = request(path, X_Plivo_Signature_V3=signature, X_Plivo_Signature_V3_Nonce="77", Content_Type=FORM)
     body = urlencode(fields).encode()
     assert signatures.plivo(given, body, token="token", guard=ReplayGuard(), now=0)
@@ -119,13 +120,13 @@ def test_plivos_validator_and_ours_agree_on_a_posted_form(path: str) -> None:
 
 @pytest.mark.parametrize("body", ["", "From=%2B1555&CallSid=v3%3Aabc"])
 def test_telnyxs_verifier_and_ours_agree(body: str) -> None:
-    verification = pytest.importorskip("telnyx.lib.webhook_verification")
-    signing = pytest.importorskip("nacl.signing")
-    key = signing.SigningKey.generate()
+    from telnyx.lib import webhook_verification  # takes seconds to import
+
+    key = SigningKey.generate()
     public = base64.b64encode(bytes(key.verify_key)).decode()
     stamp = str(int(time.time()))
     signature = base64.b64encode(key.sign(f"{stamp}|{body}".encode()).signature).decode()
-    verification.verify_webhook_signature(
+    webhook_verification.verify_webhook_signature(
         body, {"telnyx-timestamp": stamp, "telnyx-signature-ed25519": signature}, public
     )
     given = request("/phone/telnyx", Telnyx_Timestamp=stamp, Telnyx_Signature_Ed25519=signature)
@@ -133,27 +134,25 @@ def test_telnyxs_verifier_and_ours_agree(body: str) -> None:
 
 
 def test_vonages_verifier_and_ours_agree() -> None:
-    verify = pytest.importorskip("vonage_jwt").verify_signature
     now = time.time()
     ours = "a secret of 32 characters or more"
     for secret, genuine in ((ours, True), ("another of 32 characters or more", False)):
         token = _jwt(secret, iat=int(now))
         given = request("/phone/vonage", Authorization=f"Bearer {token}")
-        assert verify(token, ours) is genuine
+        assert verify_signature(token, ours) is genuine
         assert signatures.vonage(given, secret=ours, guard=ReplayGuard(), now=now) is genuine
 
 
 def test_vonages_model_takes_our_document() -> None:
-    models = pytest.importorskip("vonage_voice.models")
     ours = documents.ncco("wss://agent.example.com/phone/vonage", {"agent": "dentist"})
     endpoint = dict(ours[0]["endpoint"][0])
-    theirs = models.WebsocketEndpoint(
+    theirs = WebsocketEndpoint(
         uri=endpoint["uri"],
         contentType=endpoint["content-type"],
         headers=endpoint["headers"],
         authorization=endpoint["authorization"],
     )
-    connect = models.Connect(endpoint=[theirs], randomFromNumber=True)
+    connect = Connect(endpoint=[theirs], randomFromNumber=True)
     assert json.loads(json.dumps(connect.model_dump(by_alias=True, exclude_none=True))) == ours[0]
 
 
@@ -192,8 +191,8 @@ def test_the_bridge_writes_what_pipecat_wrote(carrier: str) -> None:
 
 
 def _serializer(carrier: str) -> Any:
-    module = pytest.importorskip(f"pipecat.serializers.{carrier}")
-    processor = pytest.importorskip("pipecat.processors.frame_processor")
+    module = pipecat(f"serializers.{carrier}")
+    processor = pipecat("processors.frame_processor")
     kind = getattr(module, f"{carrier.capitalize()}FrameSerializer")
     parameters = {
         "twilio": lambda: kind("MZ" + "1" * 32, params=kind.InputParams(auto_hang_up=False)),
@@ -230,7 +229,7 @@ def test_pipecat_understands_the_simulated_carrier(carrier: str) -> None:
 @pytest.mark.parametrize("carrier", ["twilio", "plivo"])
 def test_the_simulated_carrier_and_pipecat_agree_on_what_is_played(carrier: str) -> None:
     """pipecat's audio and clear are taken by the simulator, and are what the bridge writes."""
-    frames = pytest.importorskip("pipecat.frames.frames")
+    frames = pipecat("frames.frames")
     serializer, shape, ours = _serializer(carrier), SHAPES[carrier](), CARRIERS[carrier]()
     for message in shape.opening():
         ours.read(message)
@@ -246,7 +245,7 @@ def test_the_simulated_carrier_and_pipecat_agree_on_what_is_played(carrier: str)
 
 @pytest.mark.parametrize("carrier", ["telnyx", "vonage"])
 def test_the_bridge_clears_as_pipecat_does(carrier: str) -> None:
-    frames = pytest.importorskip("pipecat.frames.frames")
+    frames = pipecat("frames.frames")
     cleared = asyncio.run(_serializer(carrier).serialize(frames.InterruptionFrame()))
     ours = CARRIERS[carrier]().clear()
     assert [json.loads(cleared)] == [json.loads(message) for message in ours]

@@ -11,6 +11,10 @@ from urllib.parse import parse_qs
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from pydantic import SecretStr
 
 from fixtures.virtual_time import run
@@ -112,13 +116,6 @@ def test_plivo_cannot_transfer_without_a_public_address() -> None:
 
 
 def test_vonage_is_asked_with_a_token_signed_by_the_application(tmp_path: Path) -> None:
-    rsa = pytest.importorskip(
-        "cryptography.hazmat.primitives.asymmetric.rsa", reason="the `phone` extra is not installed"
-    )
-    from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     file = tmp_path / "private.key"
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from tests.machine import PATIENCE
 from tests.web.phone.served import PhoneTestSettings, Served, serving
 from tests.web.phone.test_wire import TWILIO_START
 from web.phone.mounting import mount
@@ -24,7 +25,6 @@ from web.routes import Routes
 from web.switchboard import Switchboard
 
 UNSIGNED = PhoneTestSettings(phone_unsigned=True)
-PATIENCE = 10.0
 
 
 def opened(served: Served, path: str, **options: Any) -> connect:
@@ -187,7 +187,10 @@ def test_callers_numbers_are_masked_for_the_log() -> None:
 
 def _get(settings: PhoneTestSettings, path: str, **headers: str) -> httpx.Response:
     async def ask() -> httpx.Response:
-        async with serving(settings) as served, httpx.AsyncClient(trust_env=False) as client:
+        async with (
+            serving(settings) as served,
+            httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client,
+        ):
             return await client.get(f"http://127.0.0.1:{served.port}{path}", headers=headers)
 
     return asyncio.run(ask())
@@ -195,7 +198,10 @@ def _get(settings: PhoneTestSettings, path: str, **headers: str) -> httpx.Respon
 
 def _post(settings: PhoneTestSettings, path: str, headers: dict[str, str], **body: Any) -> httpx.Response:
     async def ask() -> httpx.Response:
-        async with serving(settings) as served, httpx.AsyncClient(trust_env=False) as client:
+        async with (
+            serving(settings) as served,
+            httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client,
+        ):
             return await client.post(f"http://127.0.0.1:{served.port}{path}", headers=headers, **body)
 
     return asyncio.run(ask())
