@@ -46,7 +46,7 @@ class CompilerMissing(RuntimeError):
 def ensure_built(
     *, cache: Path | None = None, progress: Callable[[str], None] = lambda message: None
 ) -> ModuleType:
-    """The kernel's module, built first if it is not in `cache` (default: the user's cache folder) yet.
+    """The kernel's module, built first if it is not in `cache` yet (default: where the service keeps it).
 
     `progress` is told in a sentence when a build starts; that takes about half a minute. Raises
     `CompilerMissing`.
@@ -66,7 +66,7 @@ def is_built(*, cache: Path | None = None) -> bool:
 
 
 def _folder(cache: Path | None) -> Path:
-    return (cache or user_cache_path("rejoinder")) / "kernels" / _key()
+    return (cache or user_cache_path("rejoinder") / "converted") / "kernels" / _key()
 
 
 def _key() -> str:
