@@ -133,6 +133,7 @@ class Call:
         if self._end_reason is None:
             self._end_reason = reason
             self._ended.set()
+            self._requests.close()
 
     def _now(self) -> float:
         """The call's clock: the event loop's, in seconds."""

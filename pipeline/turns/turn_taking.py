@@ -339,7 +339,6 @@ class TurnTaking:
         """The call ends. Returns the turns that it cut off: one whose words were not known yet, and the one
         that the caller was in the middle of."""
         turn, self.turn = self.turn, None
-        self._requests.close()
         self._drafting.stop_prefill()
         cut_off = [cut for cut in (self.unrecognised, turn) if cut is not None and not cut.over_agent]
         if turn is not None:
