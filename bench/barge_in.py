@@ -19,7 +19,6 @@ from bench.caller import RATE, Caller, with_call
 from bench.questions import SPEAKERS, caller_voice, speak
 from bench.report import percentile
 from pipeline.audio import Audio, StreamResampler
-from pipeline.call import Call
 from pipeline.events import ClearPlayback, PausePlayback, ReplyAudio, ReplyDone, TurnLogged
 from pipeline.service import Service
 
@@ -75,7 +74,6 @@ async def _interrupt(
 ) -> list[Interruption]:
     """One call. An answer that ends before its interruption is heard does not count; one more is tried."""
     caller = Caller()
-    call = service.call(caller, origin="bench")
     recogniser = service.stages.recogniser
     assert isinstance(recogniser, Recogniser)
     cut: list[tuple[float, ReplyDone]] = []
@@ -95,7 +93,8 @@ async def _interrupt(
             if len(cut) == times:
                 return
 
-    await with_call(call, caller, talk)
+    with service.line(caller, origin="bench") as call:
+        await with_call(call, caller, talk)
     results = []
     for spoke, done in cut:
         quiet = _first_since(caller, spoke)
@@ -109,7 +108,6 @@ async def _murmur(
 ) -> tuple[list[str], int]:
     """(what those that stopped the agent were heard as, how many did not even make it pause)."""
     caller = Caller()
-    call = service.call(caller, origin="bench")
     stopped: list[str] = []
     unnoticed = 0
 
@@ -117,7 +115,7 @@ async def _murmur(
         nonlocal unnoticed
         await caller.greeting_over()
         for number in range(times):
-            await _answer_begins(call, caller, questions[number % len(questions)])
+            await _answer_begins(caller, questions[number % len(questions)])
             await asyncio.sleep(rng.uniform(0.3, 0.9))
             caller.say(murmurs[number % len(murmurs)])
             logged = await caller.wait_for(TurnLogged)
@@ -128,11 +126,12 @@ async def _murmur(
                 unnoticed += 1
             await asyncio.sleep(1.0)
 
-    await with_call(call, caller, talk)
+    with service.line(caller, origin="bench") as call:
+        await with_call(call, caller, talk)
     return stopped, unnoticed
 
 
-async def _answer_begins(call: Call, caller: Caller, question: Audio) -> None:
+async def _answer_begins(caller: Caller, question: Audio) -> None:
     caller.say(question)
     await caller.wait_for(ReplyAudio)
 

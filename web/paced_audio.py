@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable
 
 import numpy as np
 
-from pipeline.audio import Audio
-from pipeline.hearing.audio_clock import RATE
+from pipeline.audio import CALLER_RATE, Audio
 
 Command = Callable[[], Awaitable[None]]
 
-_SLICE = RATE // 10
+_SLICE = CALLER_RATE // 10
 _NO_WAIT = 0.001
 """Seconds that are not worth a timer."""
 
@@ -73,7 +72,7 @@ class PacedAudio:
     @property
     def seconds(self) -> float:
         """Audio that waits."""
-        return self._samples / RATE
+        return self._samples / CALLER_RATE
 
     def has_room(self, seconds: float) -> bool:
         """Whether so much more audio may wait."""
@@ -140,7 +139,7 @@ class PacedAudio:
         now = asyncio.get_running_loop().time()
         while self._waiting and isinstance(first := self._waiting[0], np.ndarray):
             piece, rest = first[:_SLICE], first[_SLICE:]
-            wait = self._pace.wait_before(piece.size / RATE, now)
+            wait = self._pace.wait_before(piece.size / CALLER_RATE, now)
             if wait > _NO_WAIT:
                 return wait
             if rest.size:
@@ -148,6 +147,6 @@ class PacedAudio:
             else:
                 self._waiting.popleft()
             self._samples -= piece.size
-            self._pace.passed(piece.size / RATE, now)
+            self._pace.passed(piece.size / CALLER_RATE, now)
             self._hear(piece)
         return 0.0

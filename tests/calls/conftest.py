@@ -34,7 +34,7 @@ class LiveServer:
 
     def rows(self) -> list[dict[str, Any]]:
         """All turns of the latency log once no call is running any more."""
-        asyncio.run_coroutine_threadsafe(self.service.no_calls(), self.loop).result(30)
+        asyncio.run_coroutine_threadsafe(self.service.running.over(), self.loop).result(30)
         self.log.flush()
         return self.log.recent()
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.audio import Audio, StreamResampler
-from pipeline.hearing.audio_clock import RATE
+from pipeline.audio import CALLER_RATE, Audio, StreamResampler
 from web.phone.doubling import Doubler
 from web.phone.encodings import FRAME_SECONDS, Encoding, StreamDecoder
 from web.phone.wire import Heard
@@ -135,8 +134,8 @@ class CallerAudio:
         self.filler = LossFiller(encoding.rate)
         self._decoder = StreamDecoder(encoding)
         self._gain = QuietCallerGain(encoding.rate)
-        doubles = 2 * encoding.rate == RATE
-        self._resampler = Doubler() if doubles else StreamResampler(encoding.rate, RATE)
+        doubles = 2 * encoding.rate == CALLER_RATE
+        self._resampler = Doubler() if doubles else StreamResampler(encoding.rate, CALLER_RATE)
 
     def push(self, heard: Heard) -> Audio:
         """What can be listened to now; may be empty."""

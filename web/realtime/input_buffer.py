@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipeline.audio import Audio, StreamResampler
-from pipeline.hearing.audio_clock import RATE
+from pipeline.audio import CALLER_RATE, Audio, StreamResampler
 from web.paced_audio import Command, PacedAudio
 from web.phone.encodings import Encoding, StreamDecoder
 from web.realtime.client_events import AudioAppend, BadEvent, ClientEvent, decode_audio
@@ -70,4 +69,4 @@ class InputBuffer:
     def _begin(self, encoding: Encoding) -> None:
         self._encoding = encoding
         self._decoder = StreamDecoder(encoding)
-        self._resampler = StreamResampler(encoding.rate, RATE)
+        self._resampler = StreamResampler(encoding.rate, CALLER_RATE)

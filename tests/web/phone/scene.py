@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from pipeline.agent import Agent, AgentError
 from pipeline.audio import Audio
 from pipeline.call import Call
 from pipeline.events import Peer
+from pipeline.service import CallsBusy, RunningCalls
 from pipeline.stages import Stages
 from pipeline.telemetry.timeline import TurnRecord
 from tests.pipeline.fakes import (
@@ -58,11 +60,13 @@ class FakeService:
         self.stages = stages
         self.agent = agent
         self.settings = SimpleNamespace(max_calls=0 if busy else 4)
+        self.running = RunningCalls()
         self.opened: list[Call] = []
         self.asked: list[dict[str, Any]] = []
         self.records: list[TurnRecord] = []
 
-    def call(
+    @contextlib.contextmanager
+    def line(
         self,
         peer: Peer,
         *,
@@ -70,7 +74,9 @@ class FakeService:
         origin: str = "web",
         caller: str | None = None,
         variables: Mapping[str, str] | None = None,
-    ) -> Call:
+    ) -> Iterator[Call]:
+        if len(self.running) >= self.settings.max_calls:
+            raise CallsBusy(f"all {self.settings.max_calls} lines are busy (max_calls)")
         if agent not in (None, self.agent.name):
             raise AgentError(f"there is no agent {agent!r}")
         self.asked.append(
@@ -87,7 +93,8 @@ class FakeService:
             max_seconds=7200,
         )
         self.opened.append(call)
-        return call
+        with self.running.counted(call):
+            yield call
 
 
 @dataclass
