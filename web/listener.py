@@ -22,10 +22,14 @@ MOST_BODY = 64 * 1024
 """Bytes. Carriers' forms have one or two thousand."""
 
 HEADER_SECONDS = 10.0
-"""From a connection's opening, or its last answer, to the end of the next request's headers."""
+"""From a connection's opening to the end of its first request's headers."""
+
+KEEP_ALIVE_SECONDS = 75.0
+"""From an answer to the end of the next request's headers. Longer than the usual minute of a proxy, so that
+the proxy is the one that closes: a request may be lost otherwise."""
 
 REQUEST_SECONDS = 10.0
-"""From there to the last byte of the answer, of which the client must send the body and take the answer."""
+"""From the end of the headers until the body is there and the answer has been taken."""
 
 MOST_UNFINISHED = 256
 """Connections that are no sockets yet. A request takes milliseconds, so of more the oldest is cut off: who
@@ -50,6 +54,7 @@ class _Connection(web.RequestHandler):
     """
 
     wire: asyncio.Transport
+    _headers_due: asyncio.TimerHandle
 
     def __init__(self, manager: web.Server, unfinished: dict[_Connection, None], **options: Any) -> None:
         super().__init__(manager, **options)
@@ -62,14 +67,16 @@ class _Connection(web.RequestHandler):
         assert isinstance(transport, asyncio.Transport)
         transport.set_write_buffer_limits(high=_WRITE_BUFFER)
         self.wire = transport
+        self._headers_due = asyncio.get_running_loop().call_later(HEADER_SECONDS, transport.abort)
         self._unfinished[self] = None
         if len(self._unfinished) > MOST_UNFINISHED:
             oldest = next(iter(self._unfinished))
             oldest.finish()
             oldest.wire.abort()
 
-    def touch(self) -> None:
-        """It has just been used: all others are older."""
+    def begin(self) -> None:
+        """It brought a request: all others are older."""
+        self._headers_due.cancel()
         if self in self._unfinished:
             del self._unfinished[self]
             self._unfinished[self] = None
@@ -80,6 +87,7 @@ class _Connection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self.finish()
+        self._headers_due.cancel()
         self.writable.set()
         super().connection_lost(exc)
 
@@ -129,7 +137,7 @@ class Listener:
                 http,
                 self._unfinished,
                 loop=loop,
-                keepalive_timeout=HEADER_SECONDS,  # aiohttp counts it for a first request's headers too
+                keepalive_timeout=KEEP_ALIVE_SECONDS,
                 lingering_time=_LINGER_SECONDS,
                 auto_decompress=False,  # signatures are over what was sent
                 access_log=None,
@@ -156,7 +164,7 @@ class Listener:
     async def _handle(self, asked: web.BaseRequest) -> web.StreamResponse:
         connection = asked.protocol
         assert isinstance(connection, _Connection)
-        connection.touch()
+        connection.begin()
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 request, answer = await self._answer(asked)

@@ -293,6 +293,29 @@ async def test_headers_that_do_not_end_are_not_waited_for(
 
 
 @on_loop
+async def test_a_connection_that_is_kept_has_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "HEADER_SECONDS", 0.05)
+    async with running() as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        async with asyncio.timeout(PATIENCE):
+            writer.write(HEALTH.replace(b"Connection: close\r\n", b""))
+            assert (await reader.readuntil(b"}\n")).startswith(b"HTTP/1.1 200 ")
+            assert await talk(server.port, b"GET / HTT") == b""  # a newer one's time is over
+            writer.write(HEALTH)
+            assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+        writer.close()
+
+
+@pytest.mark.parametrize("seconds", ["HEADER_SECONDS", "KEEP_ALIVE_SECONDS"])
+@on_loop
+async def test_an_idle_connection_is_closed(seconds: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, seconds, 0.05)
+    first = HEALTH.replace(b"Connection: close\r\n", b"") if seconds == "KEEP_ALIVE_SECONDS" else b""
+    async with running() as server:
+        assert (await talk(server.port, first)).count(b"HTTP/1.1 200 ") == len(first[:1])
+
+
+@on_loop
 async def test_dribbling_does_not_earn_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "HEADER_SECONDS", 0.2)
     async with running() as server:

@@ -12,15 +12,14 @@ from urllib.parse import urlencode, urlsplit
 
 import httpx
 
-from pipeline.addresses import listens_here_only
+from pipeline.config import Settings
 from pipeline.telemetry.latency_log import mask_number
 from web.phone import documents, signatures
-from web.phone.accounts import HangUps, hang_up_at
+from web.phone.accounts import HangUps, hang_up_at, secret
 from web.phone.asterisk import Asterisk
 from web.phone.audiosocket import AudioSocketListener
 from web.phone.bridge import HangUp, PhoneFrontEnd
 from web.phone.plivo import Plivo
-from web.phone.settings import PhoneSettings, secret
 from web.phone.signatures import MissingPackage, ReplayGuard
 from web.phone.telnyx import Telnyx
 from web.phone.twilio import Twilio
@@ -33,13 +32,8 @@ from web.switchboard import Switchboard
 log = logging.getLogger("rejoinder.phone")
 
 
-def mount(routes: Routes, switchboard: Switchboard, settings: PhoneSettings) -> Phones:
-    """Add the carriers' sockets and webhooks to the server.
-
-    Raises ValueError when signatures are switched off where other machines can call.
-    """
-    if settings.phone_unsigned and not listens_here_only(settings.host):
-        raise ValueError("phone_unsigned lets anyone call: it is for a server that listens on 127.0.0.1 only")
+def mount(routes: Routes, switchboard: Switchboard, settings: Settings) -> Phones:
+    """Add the carriers' sockets and webhooks to the server."""
     phones = Phones(switchboard, settings)
     for carrier in phones.carriers():
         routes.socket(f"/phone/{carrier.name}", phones.handler(carrier), admit=carrier.admit)
@@ -92,7 +86,7 @@ class MountedCarrier:
 class Phones:
     """The carriers that this server answers. `start` and `stop` belong to the server's own."""
 
-    def __init__(self, switchboard: Switchboard, settings: PhoneSettings) -> None:
+    def __init__(self, switchboard: Switchboard, settings: Settings) -> None:
         self._switchboard = switchboard
         self._settings = settings
         self._client = httpx.AsyncClient()

@@ -6,13 +6,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from multidict import CIMultiDict
-from pydantic import SecretStr
 
 from pipeline.agent import Agent
+from pipeline.config import Settings
 from pipeline.stages import Stages
 from tests.pipeline.fakes import (
     QUIET,
@@ -32,27 +31,9 @@ from web.sockets import Socket
 from web.switchboard import Switchboard
 
 
-@dataclass(frozen=True)
-class PhoneTestSettings:
-    """What `web.phone.settings.PhoneSettings` asks for, with nothing set."""
-
-    host: str = "127.0.0.1"
-    send_timeout_seconds: float = 5.0
-    public_url: str = ""
-    phone_unsigned: bool = False
-    mask_caller_numbers: bool = False
-    twilio_auth_token: SecretStr | None = None
-    twilio_shared_key: SecretStr | None = None
-    telnyx_public_key: str = ""
-    telnyx_stream_token: SecretStr | None = None
-    telnyx_api_key: SecretStr | None = None
-    plivo_auth_id: str = ""
-    plivo_auth_token: SecretStr | None = None
-    vonage_signature_secret: SecretStr | None = None
-    vonage_application_id: str = ""
-    vonage_private_key: Path | None = None
-    asterisk_secret: SecretStr | None = None
-    audiosocket_port: int = 0
+def phone_settings(**changes: Any) -> Settings:
+    """Defaults and these; callers' numbers are shown."""
+    return Settings(**{"mask_caller_numbers": False} | changes)
 
 
 @dataclass
@@ -97,7 +78,7 @@ class _WatchedRoutes(Routes):
 
 
 @contextlib.asynccontextmanager
-async def serving(settings: PhoneTestSettings, *, recogniser: Any = None) -> AsyncIterator[Served]:
+async def serving(settings: Settings, *, recogniser: Any = None) -> AsyncIterator[Served]:
     routes, switchboard, service = _WatchedRoutes(), Switchboard(), greeting_service(recogniser)
     switchboard.service = service  # type: ignore[assignment]
     phones = mount(routes, switchboard, settings)
