@@ -227,5 +227,7 @@ def rs256_jwt(claims: dict[str, Any], private_key: str) -> str:
         raise MissingPackage("vonage_private_key") from None
     try:
         return jwt.encode(claims, private_key, algorithm="RS256")
-    except (jwt.InvalidKeyError, NotImplementedError, TypeError) as error:
+    except NotImplementedError:  # without cryptography
+        raise MissingPackage("vonage_private_key") from None
+    except (jwt.InvalidKeyError, TypeError) as error:
         raise ValueError("vonage_private_key is not an RSA key") from error

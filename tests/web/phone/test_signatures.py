@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -240,6 +241,12 @@ def test_vonages_token_has_the_hash_of_what_was_posted() -> None:
 )
 def test_other_tokens_are_refused(token: str) -> None:
     assert not _vonage(token)
+
+
+def test_vonages_token_needs_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    with pytest.raises(signatures.MissingPackage, match=r"vonage_signature_secret .*rejoinder\[phone\]"):
+        _vonage(_jwt())
 
 
 # ---- Telnyx
