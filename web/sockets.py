@@ -49,6 +49,7 @@ class Socket:
         self._writable = writable
         self._send_timeout = send_timeout
         self._pinged_at = 0.0
+        self._closing = False
 
     async def messages(self) -> AsyncIterator[str | bytes]:
         """What the other side sends, until it closes or is gone."""
@@ -83,6 +84,7 @@ class Socket:
 
     async def close(self, code: int, reason: str) -> None:
         """Close in order; a side that does not answer that in time is cut off."""
+        self._closing = True
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._response.close(code=code, message=reason.encode()[:_MOST_REASON])
@@ -132,7 +134,7 @@ class Socket:
                 self._blame(f"closed with {int(received.data.code)}: {received.data}")
             case WSMsgType.ERROR:
                 self._blame(received.data)
-            case WSMsgType.CLOSED:
+            case WSMsgType.CLOSED if not self._closing:
                 self._blame("no close frame received")
 
     def _blame(self, reason: object) -> None:

@@ -8,14 +8,13 @@ from collections.abc import AsyncIterator
 from http import HTTPStatus
 
 import pytest
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
 from pipeline.config import Settings
 from tests.web.scripted import PATIENCE, calling, on_loop, serving
-from web import listener
 from web.listener import MOST_BODY, Listener
-from web.routes import PageHandler, Request, Response, Routes, respond, respond_text
+from web.routes import PageHandler, Request, Response, Routes, SocketHandler, respond_text
 from web.server import Server
 from web.sockets import Socket
 
@@ -31,6 +30,35 @@ async def running() -> AsyncIterator[Server]:
         yield server
     finally:
         await server.stop()
+
+
+@contextlib.asynccontextmanager
+async def listening(routes: Routes) -> AsyncIterator[int]:
+    """A port with these routes alone."""
+    port_of = Listener(routes, max_message_bytes=1 << 20, send_timeout=5.0)
+    port = await port_of.start("127.0.0.1", 0)
+    try:
+        yield port
+    finally:
+        await port_of.stop()
+
+
+@contextlib.asynccontextmanager
+async def serving_only(page: PageHandler) -> AsyncIterator[int]:
+    """A port whose /healthz is a page of the test's."""
+    routes = Routes()
+    routes.page("/healthz", page)
+    async with listening(routes) as port:
+        yield port
+
+
+@contextlib.asynccontextmanager
+async def socket_of(handler: SocketHandler) -> AsyncIterator[ClientConnection]:
+    """A client whose socket a handler of the test's serves."""
+    routes = Routes()
+    routes.socket("/", handler, admit=lambda request: None)
+    async with listening(routes) as port, connect(f"ws://127.0.0.1:{port}/", proxy=None) as client:
+        yield client
 
 
 async def talk(port: int, *pieces: bytes) -> bytes:
@@ -168,19 +196,6 @@ async def test_a_header_is_read_as_it_was_written(sent: bytes) -> None:
     assert heard[0].all("x-name") == ["é€" if len(sent) > 1 else "é"]
 
 
-@contextlib.asynccontextmanager
-async def serving_only(page: PageHandler) -> AsyncIterator[int]:
-    """A port whose /healthz is a page of the test's."""
-    routes = Routes()
-    routes.page("/healthz", page)
-    port_of = Listener(routes, max_message_bytes=1 << 20, send_timeout=5.0)
-    port = await port_of.start("127.0.0.1", 0)
-    try:
-        yield port
-    finally:
-        await port_of.stop()
-
-
 @on_loop
 async def test_a_fault_of_ours_is_an_answer_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
     async def page(request: Request) -> Response:
@@ -236,16 +251,9 @@ async def test_a_socket_whose_handler_fails_is_closed_with_1011(caplog: pytest.L
     async def fail(socket: Socket, request: Request) -> None:
         raise RuntimeError("broken")
 
-    routes = Routes()
-    routes.socket("/broken", fail, admit=lambda request: None)
-    port_of = Listener(routes, max_message_bytes=1 << 20, send_timeout=5.0)
-    port = await port_of.start("127.0.0.1", 0)
-    try:
-        async with connect(f"ws://127.0.0.1:{port}/broken", proxy=None) as client:
-            await client.wait_closed()
-            assert client.close_code == 1011
-    finally:
-        await port_of.stop()
+    async with socket_of(fail) as client:
+        await client.wait_closed()
+        assert client.close_code == 1011
     assert "RuntimeError: broken" in caplog.text
 
 
@@ -259,6 +267,20 @@ async def test_stopping_closes_sockets_that_no_call_owns() -> None:
 
 
 @on_loop
+async def test_closing_is_no_fault() -> None:
+    served: asyncio.Future[Socket] = asyncio.get_running_loop().create_future()
+
+    async def leave(socket: Socket, request: Request) -> None:
+        async for _ in socket.messages():
+            await socket.close(1000, "done")
+        served.set_result(socket)
+
+    async with socket_of(leave) as client:
+        await client.send("go")
+        assert (await asyncio.wait_for(served, PATIENCE)).fault == ""
+
+
+@on_loop
 async def test_the_round_trip_is_measured() -> None:
     measured: asyncio.Future[float] = asyncio.get_running_loop().create_future()
 
@@ -266,135 +288,10 @@ async def test_the_round_trip_is_measured() -> None:
         async for _ in socket.messages():
             measured.set_result(socket.round_trip)
 
-    routes = Routes()
-    routes.socket("/", listen, admit=lambda request: None)
-    port_of = Listener(routes, max_message_bytes=1 << 20, send_timeout=5.0)
-    port = await port_of.start("127.0.0.1", 0)
-    try:
-        async with connect(f"ws://127.0.0.1:{port}/", proxy=None) as client:
-            await (await client.ping())  # behind its answer to the server's own
-            await client.send("now")
-            assert 0 < await asyncio.wait_for(measured, PATIENCE) < PATIENCE
-    finally:
-        await port_of.stop()
-
-
-# ---- those who hold on
-
-
-@pytest.mark.parametrize("begun", [b"", b"GET / HTT", HEALTH[:-2]])
-@on_loop
-async def test_headers_that_do_not_end_are_not_waited_for(
-    begun: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listener, "HEADER_SECONDS", 0.05)
-    async with running() as server:
-        assert await talk(server.port, begun) == b""
-
-
-@on_loop
-async def test_a_connection_that_is_kept_has_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "HEADER_SECONDS", 0.05)
-    async with running() as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        async with asyncio.timeout(PATIENCE):
-            writer.write(HEALTH.replace(b"Connection: close\r\n", b""))
-            assert (await reader.readuntil(b"}\n")).startswith(b"HTTP/1.1 200 ")
-            assert await talk(server.port, b"GET / HTT") == b""  # a newer one's time is over
-            writer.write(HEALTH)
-            assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
-        writer.close()
-
-
-@pytest.mark.parametrize("seconds", ["HEADER_SECONDS", "KEEP_ALIVE_SECONDS"])
-@on_loop
-async def test_an_idle_connection_is_closed(seconds: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, seconds, 0.05)
-    first = HEALTH.replace(b"Connection: close\r\n", b"") if seconds == "KEEP_ALIVE_SECONDS" else b""
-    async with running() as server:
-        assert (await talk(server.port, first)).count(b"HTTP/1.1 200 ") == len(first[:1])
-
-
-@on_loop
-async def test_dribbling_does_not_earn_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "HEADER_SECONDS", 0.2)
-    async with running() as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(HEALTH[:-2])
-
-        async def dribble() -> None:
-            while True:
-                writer.write(b"x: y\r\n")
-                await asyncio.sleep(0.02)
-
-        dribbling = asyncio.create_task(dribble())
-        async with asyncio.timeout(PATIENCE):
-            with contextlib.suppress(ConnectionError):
-                assert await reader.read() == b""
-        dribbling.cancel()
-        await asyncio.wait([dribbling])
-        writer.close()
-
-
-@on_loop
-async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "REQUEST_SECONDS", 0.05)
-    async with running() as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(form()[:-5])
-        async with asyncio.timeout(PATIENCE):
-            with contextlib.suppress(ConnectionError):
-                assert await reader.read() == b""
-        writer.close()
-
-
-@on_loop
-async def test_an_answer_that_is_not_taken_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "REQUEST_SECONDS", 0.2)
-
-    async def page(request: Request) -> Response:
-        return respond(bytes(1 << 25), "application/octet-stream")
-
-    lost = asyncio.Event()
-    connection_lost = listener._Connection.connection_lost
-
-    def note(self: listener._Connection, error: BaseException | None) -> None:
-        connection_lost(self, error)
-        lost.set()
-
-    monkeypatch.setattr(listener._Connection, "connection_lost", note)
-    async with serving_only(page) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 10)
-        writer.write(HEALTH)
-        async with asyncio.timeout(PATIENCE):
-            await lost.wait()
-            received = 0
-            with contextlib.suppress(ConnectionError):
-                while piece := await reader.read(1 << 16):
-                    received += len(piece)
-        assert received < 1 << 25
-        writer.close()
-
-
-@on_loop
-async def test_connections_that_are_not_used_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "MOST_UNFINISHED", 8)
-    async with serving() as (server, service), calling(server) as client:
-        await client.receive("session.created")
-        held = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(30)]
-        for _, writer in held:
-            writer.write(b"GET / HTTP/1.1\r\n")
-        assert (await talk(server.port, HEALTH)).startswith(b"HTTP/1.1 200 ")
-        async with calling(server) as second:
-            await second.receive("session.created")
-        for reader, _ in held[:20]:
-            async with asyncio.timeout(PATIENCE):
-                with contextlib.suppress(ConnectionError):
-                    assert await reader.read() == b""
-        await client.append(bytes(960))  # a call is not among those that are cut off
-        await service.opened[0].until_told("hear")
-        for _, writer in held:
-            writer.close()
+    async with socket_of(listen) as client:
+        await (await client.ping())  # behind its answer to the server's own
+        await client.send("now")
+        assert 0 < await asyncio.wait_for(measured, PATIENCE) < PATIENCE
 
 
 @on_loop
@@ -405,23 +302,3 @@ async def test_refused_handshakes_are_answers_too() -> None:
                 await connect(f"ws://127.0.0.1:{server.port}/phone/vonage/nowhere", proxy=None)
             assert refused.value.response.status_code == HTTPStatus.NOT_FOUND
             assert refused.value.response.body == b"there is nothing at /phone/vonage/nowhere\n"
-
-
-@on_loop
-async def test_pings_whose_answers_are_not_taken_do_not_pile_up() -> None:
-    """A hostile client asks without end and reads nothing."""
-    async with (
-        serving(send_timeout_seconds=0.2) as (server, service),
-        calling(server, close_timeout=0.1) as client,
-    ):
-        await client.receive("session.created")
-        transport = client.socket.transport
-        transport.pause_reading()
-        frame = b"\x89\xfd" + bytes(4) + bytes(125)  # a ping, masked with zeros
-        async with asyncio.timeout(PATIENCE):
-            while not transport.is_closing() and not service.opened[0].over:
-                transport.write(frame * 1000)
-                await asyncio.sleep(0)
-        await service.opened[0].until_told("over")
-        assert service.opened[0].end_reason == "peer_gone"
-        transport.abort()
