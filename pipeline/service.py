@@ -208,7 +208,7 @@ class RunningCalls:
                 self._none.set()
 
     def hang_up(self, reason: str) -> None:
-        for call in self._calls:
+        for call in tuple(self._calls):
             call.hang_up(reason)
 
     async def over(self) -> None:

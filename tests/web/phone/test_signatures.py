@@ -211,6 +211,7 @@ def test_vonages_token_is_believed_once() -> None:
     guard = ReplayGuard()
     assert _vonage(_jwt(), guard)
     assert not _vonage(_jwt(), guard)
+    assert _vonage(_jwt(aud="anyone"))
 
 
 def test_vonages_token_has_the_hash_of_what_was_posted() -> None:
