@@ -20,7 +20,6 @@ from fixtures.over_the_agent import BACKCHANNELS, INTERRUPTIONS
 from fixtures.speech import RATE, SPEAKERS, caller_voice, resampled, speak
 from fixtures.unseen_over_the_agent import UNSEEN_BACKCHANNELS, UNSEEN_INTERRUPTIONS
 from pipeline.audio import Audio
-from pipeline.call import Call
 from pipeline.events import ClearPlayback, PausePlayback, ReplyAudio, ReplyDone, TurnLogged
 from pipeline.service import Service
 from tts.speakable import speakable
@@ -90,7 +89,6 @@ async def _interrupt(
 ) -> list[Interruption]:
     """One call. An answer that ends before its interruption is heard does not count; one more is tried."""
     caller = Caller()
-    call = service.call(caller, origin="bench")
     recogniser = service.stages.recogniser
     assert isinstance(recogniser, Recogniser)
     cut: list[tuple[float, ReplyDone]] = []
@@ -110,7 +108,8 @@ async def _interrupt(
             if len(cut) == times:
                 return
 
-    await with_call(call, caller, talk)
+    with service.line(caller, origin="bench") as call:
+        await with_call(call, caller, talk)
     results = []
     for spoke, done in cut:
         quiet = _first_since(caller, spoke)
@@ -128,7 +127,6 @@ async def _murmur(
 ) -> tuple[list[str], int]:
     """(what those that stopped the agent were heard as, how many did not even make it pause)."""
     caller = Caller()
-    call = service.call(caller, origin="bench")
     stopped: list[str] = []
     unnoticed = 0
 
@@ -136,7 +134,7 @@ async def _murmur(
         nonlocal unnoticed
         await caller.greeting_over()
         for number in range(times):
-            await _answer_begins(call, caller, questions[number % len(questions)])
+            await _answer_begins(caller, questions[number % len(questions)])
             await asyncio.sleep(rng.uniform(0.3, 0.9))
             text, murmur = murmurs[number % len(murmurs)]
             caller.say(murmur)
@@ -148,11 +146,12 @@ async def _murmur(
                 unnoticed += 1
             await asyncio.sleep(1.0)
 
-    await with_call(call, caller, talk)
+    with service.line(caller, origin="bench") as call:
+        await with_call(call, caller, talk)
     return stopped, unnoticed
 
 
-async def _answer_begins(call: Call, caller: Caller, question: Audio) -> None:
+async def _answer_begins(caller: Caller, question: Audio) -> None:
     caller.say(question)
     await caller.wait_for(ReplyAudio)
 

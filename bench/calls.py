@@ -92,7 +92,6 @@ async def ask_all(
 ) -> tuple[list[Asked], list[Message]]:
     """Put the questions to one call, one after the other. Also returns the call's memory at its end."""
     caller = Caller()
-    call = service.call(caller, agent=agent, origin="bench")
     asked: list[Asked] = []
 
     async def talk() -> None:
@@ -101,7 +100,8 @@ async def ask_all(
             asked.append(Asked(question, await caller.ask(audio)))
             progress.step()
 
-    await with_call(call, caller, talk)
+    with service.line(caller, agent=agent, origin="bench") as call:
+        await with_call(call, caller, talk)
     return asked, call.dialogue.messages()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -79,7 +80,7 @@ class Service:
         self.listeners: list[Callable[[dict[str, Any]], None]] = [latency_log.append]
         self._agents = agents
         self._voices = voices
-        self._lines = _Lines()
+        self.running = RunningCalls()
 
     @classmethod
     async def start(cls, settings: Settings, progress: Progress = lambda step: None) -> Service:
@@ -126,19 +127,15 @@ class Service:
         progress("Ready")
         return service
 
-    @property
-    def calls(self) -> int:
-        """Calls that are running."""
-        return len(self._lines.calls())
-
     def no_draft_because(self) -> str | None:
         """Why work that may be thrown away would delay somebody: `calls`, more of them than cores, or
         `committed`, replies that are waited for and take the language stage. None when it would not."""
-        if self.calls > (os.cpu_count() or 1):
+        if len(self.running) > (os.cpu_count() or 1):
             return "calls"
         return "committed" if self.stages.priority.taken else None
 
-    def call(
+    @contextmanager
+    def line(
         self,
         peer: Peer,
         *,
@@ -146,13 +143,16 @@ class Service:
         origin: str = "web",
         caller: str | None = None,
         variables: Mapping[str, str] | None = None,
-    ) -> Call:
-        """A new call with `peer`; `run` it. Raises CallsBusy at the limit, AgentError for an unknown name."""
-        if self.calls >= self.settings.max_calls:
-            raise CallsBusy(f"all {self.settings.max_calls} lines are busy (max_calls)")
+    ) -> Iterator[Call]:
+        """A new call with `peer`, to be run while the context lasts.
+
+        Raises CallsBusy at the limit, AgentError for an unknown name.
+        """
+        limit = self.settings.max_calls
+        if len(self.running) >= limit:
+            raise CallsBusy(f"all {limit} lines are busy (max_calls)")
         chosen = next(iter(self._agents.values())) if agent is None else self._choose(agent)
-        return _CountedCall(
-            self._lines,
+        call = Call(
             replace(self.stages, voice=PhraseCache(self._voices[chosen.name])),
             chosen,
             peer,
@@ -162,17 +162,14 @@ class Service:
             record=self._record,
             max_seconds=self.settings.max_call_seconds,
         )
-
-    async def no_calls(self) -> None:
-        """Wait until no call is running."""
-        await self._lines.all_free()
+        with self.running.counted(call):
+            yield call
 
     async def close(self) -> None:
         """End all calls, wait for them, and close what was opened."""
         self.ready = False
-        for call in self._lines.calls():
-            call.hang_up("shutdown")
-        await self.no_calls()
+        self.running.hang_up("shutdown")
+        await self.running.over()
         await asyncio.to_thread(self.stages.workers.close)
         await asyncio.to_thread(self.latency_log.close)
 
@@ -188,43 +185,36 @@ class Service:
             listener(row)
 
 
-class _Lines:
-    """The calls that are running."""
+class RunningCalls:
+    """The calls that there are, each from its opening until its connection is done with."""
 
     def __init__(self) -> None:
         self._calls: set[Call] = set()
-        self._free = asyncio.Event()
-        self._free.set()
+        self._none = asyncio.Event()
+        self._none.set()
 
-    def calls(self) -> list[Call]:
-        return list(self._calls)
+    def __len__(self) -> int:
+        return len(self._calls)
 
-    def take(self, call: Call) -> None:
+    @contextmanager
+    def counted(self, call: Call) -> Iterator[Call]:
+        """Count `call` while the context lasts."""
         self._calls.add(call)
-        self._free.clear()
-
-    def give_back(self, call: Call) -> None:
-        self._calls.discard(call)
-        if not self._calls:
-            self._free.set()
-
-    async def all_free(self) -> None:
-        await self._free.wait()
-
-
-class _CountedCall(Call):
-    """A call that holds one of the service's lines while it runs."""
-
-    def __init__(self, lines: _Lines, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self._lines = lines
-
-    async def run(self) -> None:
-        self._lines.take(self)
+        self._none.clear()
         try:
-            await super().run()
+            yield call
         finally:
-            self._lines.give_back(self)
+            self._calls.discard(call)
+            if not self._calls:
+                self._none.set()
+
+    def hang_up(self, reason: str) -> None:
+        for call in tuple(self._calls):
+            call.hang_up(reason)
+
+    async def over(self) -> None:
+        """Wait until there are none."""
+        await self._none.wait()
 
 
 def _threads(settings: Settings) -> dict[str, int]:

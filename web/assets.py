@@ -7,9 +7,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from websockets.http11 import Request, Response
-
-from web.routes import Admission, PageHandler, Routes, respond
+from web.routes import Admission, PageHandler, Request, Response, Routes, respond
 
 FOLDER = Path(__file__).with_name("pages")
 _TYPES = {

@@ -7,32 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from websockets.http11 import Request
-
 from pipeline.addresses import is_loopback
+from web.routes import Request
 
 TOKEN_PROTOCOL = "openai-insecure-api-key."
 """A browser, which cannot set a socket's headers, offers its token, percent-encoded, as a subprotocol."""
 
 
-def _as_written(value: str) -> str:
-    """A header's text where its bytes are UTF-8, as most clients write; the library reads them as Latin-1, or
-    keeps them as surrogates. Bytes that are not UTF-8 are Latin-1, as browsers write."""
-    sent = value.encode("latin-1", "surrogateescape")
-    try:
-        return sent.decode()
-    except UnicodeDecodeError:
-        return sent.decode("latin-1")
-
-
 def offered_tokens(request: Request) -> list[str]:
     """Every token a request offers: `Authorization: Bearer`, the subprotocol, `?token=`."""
     tokens = []
-    for value in request.headers.get_all("Authorization"):
+    for value in request.all("Authorization"):
         scheme, _, credentials = value.partition(" ")
         if scheme.lower() == "bearer":
-            tokens.append(_as_written(credentials.strip()))
-    for value in request.headers.get_all("Sec-WebSocket-Protocol"):
+            tokens.append(credentials.strip())
+    for value in request.all("Sec-WebSocket-Protocol"):
         names = (name.strip() for name in value.split(","))
         tokens += [
             unquote(name.removeprefix(TOKEN_PROTOCOL)) for name in names if name.startswith(TOKEN_PROTOCOL)
@@ -68,7 +57,7 @@ class Gate:
         Without a token only a page loaded from a loopback name is our own: any name that is made to resolve
         to this machine (DNS rebinding) would otherwise pass as the same origin. `open_to_all` gives that up.
         """
-        origins, hosts = request.headers.get_all("Origin"), request.headers.get_all("Host")
+        origins, hosts = request.all("Origin"), request.all("Host")
         if len(origins) > 1 or len(hosts) > 1:  # said twice is said by nobody we know
             return False
         origin = origins[0] if origins else None
@@ -89,7 +78,7 @@ class Gate:
         rebinding), and a browser tells no origin then. So without a token only loopback names are answered,
         and the hosts of `origins` and `address`; `open_to_all` gives that up.
         """
-        hosts = request.headers.get_all("Host")
+        hosts = request.all("Host")
         if self.token is not None or self.open_to_all or "*" in self.origins or not hosts:
             return True
         if len(hosts) > 1:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from websockets.http11 import Request, Response
-
-from web.routes import Routes, respond_json
+from web.routes import Request, Response, Routes, respond_json
 from web.switchboard import Switchboard
 
 

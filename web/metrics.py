@@ -18,9 +18,8 @@ from prometheus_client import (
     Histogram,
     generate_latest,
 )
-from websockets.http11 import Request, Response
 
-from web.routes import Admission, Routes, respond
+from web.routes import Admission, Request, Response, Routes, respond
 
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 

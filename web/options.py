@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from pipeline.config import ConfigError, Settings, load
-from web.commands.output import clear_errors
+from web.output import clear_errors
 
 GROUP = "Settings (over REJOINDER_* variables, over rejoinder.toml)"
 

@@ -1,28 +1,48 @@
-"""Which path answers what: a small table of pages and sockets, and the HTTP answers they are made of."""
+"""Which path answers what: a small table of pages, webhooks and sockets, with the requests and answers."""
 
 from __future__ import annotations
 
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from email.utils import formatdate
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from websockets.asyncio.server import ServerConnection
-from websockets.datastructures import Headers
-from websockets.http11 import Request, Response
+from multidict import CIMultiDict, MultiMapping
+
+from web.sockets import Socket
 
 log = logging.getLogger("rejoinder.web")
 
-PageHandler = Callable[[Request], Awaitable[Response]]
-WebhookHandler = Callable[[Request, bytes], Awaitable[Response]]
-"""The request, and the body that was posted: empty for GET."""
 
-SocketHandler = Callable[[ServerConnection], Awaitable[None]]
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request. `path`: with its query, as it was sent. `body`: what was posted, as it was sent."""
+
+    path: str
+    headers: MultiMapping[str] = field(default_factory=CIMultiDict)
+    method: str = "GET"
+    body: bytes = b""
+
+    def all(self, name: str) -> list[str]:
+        """A header's values, one for each time it was sent; its name in any case."""
+        return list(self.headers.getall(name, []))
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One answer. The server adds what the connection needs: its length, its date."""
+
+    status: HTTPStatus
+    headers: dict[str, str]
+    body: bytes
+
+
+PageHandler = Callable[[Request], Awaitable[Response]]
+SocketHandler = Callable[[Socket, Request], Awaitable[None]]
 Admission = Callable[[Request], Response | None]
-"""Looks at a socket's opening request; a response refuses it."""
+"""Looks at a request before anything is done for it; a response refuses it."""
 
 _READING = ("GET", "HEAD")
 
@@ -35,17 +55,13 @@ def respond(
     headers: dict[str, str] | None = None,
 ) -> Response:
     """An HTTP answer that no cache keeps."""
-    data = body.encode() if isinstance(body, str) else body
     fields = {
-        "Date": formatdate(usegmt=True),
-        "Connection": "close",
         "Content-Type": content_type,
-        "Content-Length": str(len(data)),
         "Cache-Control": "no-cache",
         "X-Content-Type-Options": "nosniff",
         **(headers or {}),
     }
-    return Response(status.value, status.phrase, Headers(fields), data)
+    return Response(status, fields, body.encode() if isinstance(body, str) else body)
 
 
 def respond_text(
@@ -61,7 +77,7 @@ def respond_json(
 
 
 @dataclass(frozen=True, slots=True)
-class Socket:
+class SocketRoute:
     """`protocols`: the subprotocols it can speak, if any."""
 
     handler: SocketHandler
@@ -74,14 +90,14 @@ class Routes:
 
     def __init__(self) -> None:
         self._pages: dict[str, PageHandler] = {}
-        self._webhooks: dict[str, WebhookHandler] = {}
-        self._sockets: dict[str, Socket] = {}
+        self._webhooks: dict[str, PageHandler] = {}
+        self._sockets: dict[str, SocketRoute] = {}
 
     def page(self, path: str, handler: PageHandler) -> None:
         """Answer GET and HEAD of `path`."""
         self._pages[path] = handler
 
-    def webhook(self, path: str, handler: WebhookHandler) -> None:
+    def webhook(self, path: str, handler: PageHandler) -> None:
         """Answer GET, HEAD and POST of `path`."""
         self._webhooks[path] = handler
 
@@ -89,15 +105,12 @@ class Routes:
         self, path: str, handler: SocketHandler, *, admit: Admission, protocols: tuple[str, ...] = ()
     ) -> None:
         """Hand sockets opened at `path` to `handler`, which runs until the connection is done with."""
-        self._sockets[path] = Socket(handler, admit, protocols)
+        self._sockets[path] = SocketRoute(handler, admit, protocols)
 
-    def socket_at(self, request: Request) -> Socket | None:
-        return self._sockets.get(_path(request))
-
-    async def answer(self, request: Request, body: bytes = b"") -> Response | None:
-        """The HTTP answer to a request; None lets a socket's handshake go on."""
-        path = _path(request)
-        upgrade = [value.lower() for value in request.headers.get_all("Upgrade")] == ["websocket"]
+    async def answer(self, request: Request) -> Response | SocketRoute:
+        """The HTTP answer to a request; a route lets the socket's handshake go on."""
+        path = request.path.partition("?")[0]  # as it stands: to a URL parser two slashes begin a host
+        upgrade = [value.lower() for value in request.all("Upgrade")] == ["websocket"]
         socket = self._sockets.get(path) if upgrade or path not in self._pages else None
         # Before the method: a browser tells a page's origin with POST only, and asks so why it was refused.
         if socket is not None and (refusal := socket.admit(request)) is not None:
@@ -108,23 +121,13 @@ class Routes:
             message, headers = f"{request.method} is not supported here", {"Allow": ", ".join(allowed)}
             return respond_text(message, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=headers)
         if socket is not None:
-            return None if upgrade else _needs_upgrade()
-        if webhook is not None:
-            response = await webhook(request, body)
-        elif (page := self._pages.get(path)) is not None:
-            response = await page(request)
-        else:
-            if upgrade:
-                log.warning("a socket was asked for at %s, where there is none", path)
-            return respond_text(f"there is nothing at {path}", status=HTTPStatus.NOT_FOUND)
-        if request.method == "HEAD":
-            response.body = b""
-        return response
-
-
-def _path(request: Request) -> str:
-    """Taken as it stands: to a URL parser two slashes begin a host, which may be a wrong one."""
-    return request.path.partition("?")[0]
+            return socket if upgrade and request.method == "GET" else _needs_upgrade()
+        handler = webhook or self._pages.get(path)
+        if handler is not None:
+            return await handler(request)
+        if upgrade:
+            log.warning("a socket was asked for at %s, where there is none", path)
+        return respond_text(f"there is nothing at {path}", status=HTTPStatus.NOT_FOUND)
 
 
 def _needs_upgrade() -> Response:

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
-from collections.abc import Sequence
 from http import HTTPStatus
-
-from websockets.asyncio.server import Server as Listener
-from websockets.asyncio.server import ServerConnection, serve
-from websockets.http11 import Request, Response
-from websockets.typing import Subprotocol
 
 from pipeline.addresses import in_url
 from pipeline.config import Settings
@@ -19,18 +12,14 @@ from pipeline.service import Service
 from pipeline.telemetry.tracing import Tracing
 from web import assets, health, metrics
 from web.auth import Gate
+from web.listener import Listener
 from web.phone import mounting
 from web.phone.mounting import Phones
-from web.posts import PostConnection
 from web.realtime.connection import RealtimeFrontEnd
-from web.routes import Routes, respond_text
+from web.routes import Request, Response, Routes, respond_text
 from web.switchboard import Switchboard
 
-socket_log = logging.getLogger("rejoinder.web.socket")
-socket_log.setLevel(logging.WARNING)  # every connection's opening and closing is nothing to report
-
 _GRACE_SECONDS = 5.0
-_CLOSE_TIMEOUT = 2.0
 
 
 class CannotListen(OSError):
@@ -51,29 +40,20 @@ class Server:
         self._tracing = Tracing.from_environment()
         self.port = settings.port
         """The port it listens on; once started, also when any free one was asked for."""
-        self._listener: Listener | None = None
+        self._listener = Listener(
+            self.routes,
+            max_message_bytes=settings.max_message_bytes,
+            send_timeout=settings.send_timeout_seconds,
+        )
         self._phones = self._mount()
 
     async def start(self) -> None:
         """Bind and answer, for telephones on their own port too where one is set. Raises CannotListen."""
         host, port = self._settings.host, self._settings.port
         try:
-            self._listener = await serve(
-                self._handle,
-                host,
-                port,
-                process_request=self._answer,
-                create_connection=PostConnection,
-                select_subprotocol=self._select_protocol,
-                max_size=self._settings.max_message_bytes,
-                close_timeout=_CLOSE_TIMEOUT,
-                compression=None,  # base64 of noise: it costs a core and saves nothing
-                server_header=None,
-                logger=socket_log,
-            )
+            self.port = await self._listener.start(host, port)
         except OSError as error:
             raise CannotListen(_why(error, host, port, "--port")) from error
-        self.port = self._listener.sockets[0].getsockname()[1]
         try:
             await self._phones.start()
         except OSError as error:
@@ -98,14 +78,12 @@ class Server:
         until = loop.time() + _GRACE_SECONDS
         await self.switchboard.hang_up_all(_GRACE_SECONDS)
         await self._phones.stop(max(0.0, until - loop.time()))
-        if self._listener is not None:
-            self._listener.close()
-            await self._listener.wait_closed()
+        await self._listener.stop()
         if self.switchboard.service is not None:
             await self.switchboard.service.close()
 
     def _mount(self) -> Phones:
-        realtime = RealtimeFrontEnd(self.switchboard, send_timeout=self._settings.send_timeout_seconds)
+        realtime = RealtimeFrontEnd(self.switchboard)
         self.routes.socket("/v1/realtime", realtime.handle, admit=self._admit_client, protocols=("realtime",))
         metrics.mount(
             self.routes,
@@ -118,7 +96,7 @@ class Server:
 
     def _admit_client(self, request: Request) -> Response | None:
         if not self.gate.trusts_origin(request):
-            pages = " and ".join(request.headers.get_all("Origin"))
+            pages = " and ".join(request.all("Origin"))
             message = f"a page from {pages} may not call here; see allowed_origins"
             return respond_text(message, status=HTTPStatus.FORBIDDEN)
         if not self.gate.knows(request):
@@ -129,33 +107,12 @@ class Server:
     def _admit_reader(self, request: Request) -> Response | None:
         if self.gate.trusts_host(request):
             return None
-        host = " and ".join(request.headers.get_all("Host"))
+        host = " and ".join(request.all("Host"))
         message = (
             f"without a token nothing is shown under the name {host}: set public_url = https://{host} "
             "or add that to allowed_origins"
         )
         return respond_text(message, status=HTTPStatus.FORBIDDEN)
-
-    async def _answer(self, connection: ServerConnection, request: Request) -> Response | None:
-        assert isinstance(connection, PostConnection)
-        request.path = "/" + request.path.lstrip("/")  # proxies that take off a prefix may leave two slashes
-        if connection.refused is not None:
-            return respond_text(connection.refused.phrase, status=connection.refused)
-        return await self.routes.answer(request, connection.body)
-
-    def _select_protocol(
-        self, connection: ServerConnection, offered: Sequence[Subprotocol]
-    ) -> Subprotocol | None:
-        """The first of the socket's own that the client offers; a token in an offer is never echoed."""
-        assert connection.request is not None
-        socket = self.routes.socket_at(connection.request)
-        return next((name for name in offered if socket and name in socket.protocols), None)
-
-    async def _handle(self, connection: ServerConnection) -> None:
-        assert connection.request is not None
-        socket = self.routes.socket_at(connection.request)
-        assert socket is not None, "only requests for sockets are upgraded"
-        await socket.handler(connection)
 
 
 def _why(error: OSError, host: str, port: int, option: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from pipeline.agent import AgentError
@@ -23,13 +23,10 @@ class CallRefused(Exception):
 
 
 class Switchboard:
-    """The service, once its models are loaded, and the calls that are running on it."""
+    """The service, once its models are loaded: opens calls on it while it takes any."""
 
     def __init__(self) -> None:
         self.service: Service | None = None
-        self._calls: set[Call] = set()
-        self._all_over = asyncio.Event()
-        self._all_over.set()
         self._stopping = False
 
     @property
@@ -39,7 +36,7 @@ class Switchboard:
     @property
     def running(self) -> int:
         """How many calls there are."""
-        return len(self._calls)
+        return len(self.service.running) if self.service is not None else 0
 
     @contextmanager
     def line(
@@ -52,38 +49,33 @@ class Switchboard:
         variables: Mapping[str, str] | None = None,
     ) -> Iterator[Call]:
         """A new call, to be run with `conduct` while the context lasts. Raises CallRefused."""
-        call = self._open(peer, agent, origin, caller, variables or {})
-        self._calls.add(call)
-        self._all_over.clear()
-        try:
-            yield call
-        finally:
-            self._calls.discard(call)
-            if not self._calls:
-                self._all_over.set()
+        with ExitStack() as stack:
+            yield self._open(stack, peer, agent, origin, caller, variables or {})
 
     async def hang_up_all(self, grace_seconds: float) -> None:
         """End every call with the reason `shutdown` and wait until they are over, at most `grace_seconds`."""
         self._stopping = True
-        for call in self._calls:
-            call.hang_up("shutdown")
-        try:
-            await asyncio.wait_for(self._all_over.wait(), grace_seconds)
-        except TimeoutError:
-            return
+        if self.service is not None:
+            self.service.running.hang_up("shutdown")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.service.running.over(), grace_seconds)
 
     def _open(
-        self, peer: Peer, agent: str | None, origin: str, caller: str | None, variables: Mapping[str, str]
+        self,
+        stack: ExitStack,
+        peer: Peer,
+        agent: str | None,
+        origin: str,
+        caller: str | None,
+        variables: Mapping[str, str],
     ) -> Call:
         if self._stopping:
             raise CallRefused("shutting_down", "the service is shutting down")
         if self.service is None or not self.service.ready:
             raise CallRefused("not_ready", "the models are still loading; try again in a few seconds")
-        limit = self.service.settings.max_calls
-        if self.running >= limit:  # the service counts calls only once they run
-            raise CallRefused("too_many_calls", f"all {limit} lines are busy (max_calls)")
+        line = self.service.line(peer, agent=agent, origin=origin, caller=caller, variables=variables)
         try:
-            return self.service.call(peer, agent=agent, origin=origin, caller=caller, variables=variables)
+            return stack.enter_context(line)
         except CallsBusy as busy:
             raise CallRefused("too_many_calls", str(busy)) from None
         except AgentError as unknown:

@@ -35,7 +35,7 @@ class LiveServer:
 
     def rows(self) -> list[dict[str, Any]]:
         """All turns of the latency log once no call is running any more."""
-        asyncio.run_coroutine_threadsafe(self.service.no_calls(), self.loop).result(PATIENCE)
+        asyncio.run_coroutine_threadsafe(self.service.running.over(), self.loop).result(PATIENCE)
         self.log.flush()
         return self.log.recent()
 

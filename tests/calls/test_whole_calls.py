@@ -193,8 +193,11 @@ def test_a_caller_who_vanishes_in_mid_sentence_leaves_a_row(live: LiveServer) ->
 def test_clients_choose_among_the_loaded_agents(live: LiveServer) -> None:
     greetings = {}
     for name in ("receptionist", "support"):
-        call = live.service.call(RecordingPeer(), agent=name)
-        greetings[name] = call.agent.greeting
+        with live.service.line(RecordingPeer(), agent=name) as call:
+            greetings[name] = call.agent.greeting
     assert greetings["support"] != greetings["receptionist"]
-    with pytest.raises(AgentError, match="receptionist, support"):
-        live.service.call(RecordingPeer(), agent="../receptionist")
+    with (
+        pytest.raises(AgentError, match="receptionist, support"),
+        live.service.line(RecordingPeer(), agent="../receptionist"),
+    ):
+        raise AssertionError("the call was opened")

@@ -17,7 +17,7 @@ from pipeline import events
 from pipeline.agent import Agent, AgentError
 from pipeline.config import Settings
 from pipeline.events import CallEnded, CallEvent, Peer, PeerGone
-from pipeline.service import CallsBusy
+from pipeline.service import CallsBusy, RunningCalls
 from tests.machine import PATIENCE
 from web.server import Server
 
@@ -135,24 +135,23 @@ class ScriptedService:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.running = RunningCalls()
         self.opened: list[ScriptedCall] = []
         self._opened = asyncio.Event()
         self.listeners: list[Callable[[dict[str, Any]], None]] = []
         self.closed = False
 
-    @property
-    def calls(self) -> int:
-        return sum(not call.over for call in self.opened)
-
-    def call(self, peer: Peer, *, agent: str | None = None, **_: Any) -> ScriptedCall:
-        if self.calls >= self.settings.max_calls:
+    @contextlib.contextmanager
+    def line(self, peer: Peer, *, agent: str | None = None, **_: Any) -> Iterator[ScriptedCall]:
+        if len(self.running) >= self.settings.max_calls:
             raise CallsBusy(f"all {self.settings.max_calls} lines are busy (max_calls)")
         if agent not in (None, "receptionist", "support"):
             raise AgentError(f"there is no agent {agent!r}; there are: receptionist, support")
         call = ScriptedCall(self, peer, agent)
         self.opened.append(call)
         self._opened.set()
-        return call
+        with self.running.counted(call):  # type: ignore[arg-type]
+            yield call
 
     async def first_call(self) -> ScriptedCall:
         """Wait until somebody calls."""

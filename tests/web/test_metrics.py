@@ -6,12 +6,11 @@ import asyncio
 from http import HTTPStatus
 from typing import Any
 
+from multidict import CIMultiDict
 from prometheus_client.parser import text_string_to_metric_families
-from websockets.datastructures import Headers
-from websockets.http11 import Request, Response
 
 from web.metrics import Metrics, mount
-from web.routes import Routes, respond_text
+from web.routes import Request, Response, Routes, respond_text
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
@@ -117,13 +116,13 @@ def test_the_page_is_for_those_who_are_let_in() -> None:
     routes = Routes()
     mount(routes, Metrics(), admit)
 
-    def get(headers: Headers) -> Response:
-        response = asyncio.run(routes.answer(Request("/metrics", headers)))
-        assert response is not None
-        return response
+    def get(**headers: str) -> Response:
+        answer = asyncio.run(routes.answer(Request("/metrics", CIMultiDict(headers))))
+        assert isinstance(answer, Response)
+        return answer
 
-    assert get(Headers()).status_code == 401
-    page = get(Headers(Authorization="Bearer sesame"))
-    assert page.status_code == 200
+    assert get().status == 401
+    page = get(Authorization="Bearer sesame")
+    assert page.status == 200
     assert page.headers["Content-Type"].startswith("text/plain; version=")
-    assert b"rejoinder_calls_running 0.0" in (page.body or b"")
+    assert b"rejoinder_calls_running 0.0" in page.body

@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from pipeline.audio import Audio
 from pipeline.config import Settings
-from tests.web.phone.served import PhoneTestSettings
+from tests.web.phone.served import phone_settings
 from tests.web.phone.served import serving as telephones
 from tests.web.scripted import ScriptedCall, on_loop, serving
 from tests.web.test_talk import answer, greet
@@ -366,7 +366,7 @@ async def test_what_a_caller_heard_before_a_call_failed_is_saved(
 
     monkeypatch.setattr(call, "_converse", fail_after_the_greeting)
     save = tmp_path / "heard.wav"
-    async with telephones(PhoneTestSettings(phone_unsigned=True)) as served:
+    async with telephones(phone_settings(phone_unsigned=True)) as served:
         with pytest.raises(call.CallFailed):
             await call._call(Settings(), "twilio", served.address(""), [], Network(), save)
     heard, rate = soundfile.read(save)

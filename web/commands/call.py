@@ -19,7 +19,6 @@ from pipeline.audio import Audio
 from pipeline.config import Settings
 from pipeline.service import CannotStart, Service
 from pipeline.telemetry.tracing import TracingUnavailable
-from web.commands.output import clear_errors, console, errors
 from web.commands.recordings import (
     HOW_SAVED,
     Recordings,
@@ -29,6 +28,7 @@ from web.commands.recordings import (
     write_recording,
 )
 from web.options import with_settings
+from web.output import clear_errors, console, errors
 from web.phone.simulator.call import SimulatedCall
 from web.phone.simulator.carriers import SHAPES
 from web.phone.simulator.line import Network, SocketLink

@@ -8,8 +8,8 @@ import typer
 from rich.table import Column, Table
 
 from pipeline.config import Settings, describe
-from web.commands.output import console, print_json
 from web.options import with_settings
+from web.output import console, print_json
 
 
 @with_settings

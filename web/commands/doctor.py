@@ -23,8 +23,8 @@ from pipeline.config import Settings
 from pipeline.loading import preparation
 from pipeline.models import catalogue
 from pipeline.telemetry.latency_log import WHERE_ELSE
-from web.commands.output import console, print_json
 from web.options import with_settings
+from web.output import console, print_json
 
 INSTRUCTION_SETS = (
     "avx2",

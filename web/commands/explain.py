@@ -9,8 +9,8 @@ import typer
 from pipeline.config import Settings
 from pipeline.loading.language import explain as explain_reply
 from pipeline.models.catalogue import ArtifactUnavailable
-from web.commands.output import clear_errors, console, print_json
 from web.options import with_settings
+from web.output import clear_errors, console, print_json
 
 
 @with_settings

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from pipeline.config import Settings
 from pipeline.telemetry import latency_log
-from web.commands.output import clear_errors, console, print_json
 from web.options import with_settings
+from web.output import clear_errors, console, print_json
 from web.terminal import is_unicode
 
 STAGES = {

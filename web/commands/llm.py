@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from pipeline.config import Settings
 from pipeline.loading.train_heads import Kind, train_heads
 from pipeline.models.catalogue import ArtifactUnavailable
-from web.commands.output import clear_errors, console, errors, print_json
 from web.options import with_settings
+from web.output import clear_errors, console, errors, print_json
 
 app = typer.Typer(no_args_is_help=True, help="Train draft heads for a language model.")
 

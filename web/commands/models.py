@@ -20,7 +20,7 @@ from rich.table import Column, Table
 from pipeline.models import catalogue
 from pipeline.models.catalogue import Artifact, ArtifactUnavailable, UnknownArtifact
 from pipeline.models.fetch import CacheFull
-from web.commands.output import clear_errors, console, print_json
+from web.output import clear_errors, console, print_json
 
 app = typer.Typer(no_args_is_help=True, help="List, pull and verify the models.")
 

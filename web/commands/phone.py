@@ -12,7 +12,7 @@ import httpx
 import typer
 
 from pipeline.config import ConfigError, Settings, load
-from web.commands.output import clear_errors, errors, print_xml
+from web.output import clear_errors, errors, print_xml
 from web.phone import documents
 from web.phone.accounts import api_of
 from web.phone.rest import CarrierApi, CarrierRefused

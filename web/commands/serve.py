@@ -9,8 +9,8 @@ import signal
 from pipeline.config import Settings
 from pipeline.service import CannotStart, Service
 from pipeline.telemetry.tracing import TracingUnavailable
-from web.commands.output import clear_errors, errors
 from web.options import with_settings
+from web.output import clear_errors, errors
 from web.server import CannotListen, Server
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pipeline.config import Settings
 from pipeline.loading import preparation
 from web.commands.models import MODEL_ERRORS, pull_with_progress
-from web.commands.output import clear_errors, console
 from web.options import with_settings
+from web.output import clear_errors, console
 
 
 @with_settings

@@ -16,7 +16,6 @@ from pipeline.audio import Audio
 from pipeline.config import Settings
 from pipeline.service import CannotStart, Service
 from pipeline.telemetry.tracing import TracingUnavailable
-from web.commands.output import clear_errors, console, errors, print_json
 from web.commands.recordings import (
     HOW_SAVED,
     Recordings,
@@ -26,6 +25,7 @@ from web.commands.recordings import (
     write_recording,
 )
 from web.options import with_settings
+from web.output import clear_errors, console, errors, print_json
 from web.server import CannotListen, Server
 from web.talk_client import WIRE_RATE, TalkError, Turn, talking
 from web.waterfall import waterfall

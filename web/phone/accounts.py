@@ -6,19 +6,25 @@ import asyncio
 import logging
 
 import httpx
+from pydantic import SecretStr
 
+from pipeline.config import Settings
 from pipeline.text_files import read_text
 from web.phone.bridge import HangUp
 from web.phone.rest import CarrierApi, CarrierRefused, PlivoApi, TelnyxApi, TwilioApi, VonageApi
-from web.phone.settings import PhoneSettings, secret
 from web.phone.signatures import MissingPackage
 from web.phone.wire import Started
 
 log = logging.getLogger("rejoinder.phone")
 
 
+def secret(value: SecretStr | None) -> str:
+    """A secret's text, empty where it is not set."""
+    return value.get_secret_value() if value is not None else ""
+
+
 def api_of(
-    carrier: str, settings: PhoneSettings, client: httpx.AsyncClient, *, account: str = ""
+    carrier: str, settings: Settings, client: httpx.AsyncClient, *, account: str = ""
 ) -> CarrierApi | None:
     """The carrier's REST interface; None where it has none or the settings lack its credentials.
 
@@ -39,7 +45,7 @@ def api_of(
     return None
 
 
-def hang_up_at(carrier: str, settings: PhoneSettings, client: httpx.AsyncClient) -> HangUp:
+def hang_up_at(carrier: str, settings: Settings, client: httpx.AsyncClient) -> HangUp:
     """Ends telephone calls at the carrier; where that cannot be done, the log says why."""
 
     async def hang_up(started: Started) -> None:

@@ -11,37 +11,29 @@ from http import HTTPStatus
 from urllib.parse import urlencode, urlsplit
 
 import httpx
-from websockets.asyncio.server import ServerConnection
-from websockets.http11 import Request, Response
 
-from pipeline.addresses import listens_here_only
+from pipeline.config import Settings
 from pipeline.telemetry.latency_log import mask_number
 from web.phone import documents, signatures
-from web.phone.accounts import HangUps, hang_up_at
+from web.phone.accounts import HangUps, hang_up_at, secret
 from web.phone.asterisk import Asterisk
 from web.phone.audiosocket import AudioSocketListener
 from web.phone.bridge import HangUp, PhoneFrontEnd
 from web.phone.plivo import Plivo
-from web.phone.settings import PhoneSettings, secret
 from web.phone.signatures import MissingPackage, ReplayGuard
-from web.phone.socket import WebSocketLine
 from web.phone.telnyx import Telnyx
 from web.phone.twilio import Twilio
 from web.phone.vonage import Vonage
 from web.phone.wire import BadMessage, Carrier, json_object, text
-from web.routes import Routes, SocketHandler, WebhookHandler, respond, respond_text
+from web.routes import PageHandler, Request, Response, Routes, SocketHandler, respond, respond_text
+from web.sockets import Socket
 from web.switchboard import Switchboard
 
 log = logging.getLogger("rejoinder.phone")
 
 
-def mount(routes: Routes, switchboard: Switchboard, settings: PhoneSettings) -> Phones:
-    """Add the carriers' sockets and webhooks to the server.
-
-    Raises ValueError when signatures are switched off where other machines can call.
-    """
-    if settings.phone_unsigned and not listens_here_only(settings.host):
-        raise ValueError("phone_unsigned lets anyone call: it is for a server that listens on 127.0.0.1 only")
+def mount(routes: Routes, switchboard: Switchboard, settings: Settings) -> Phones:
+    """Add the carriers' sockets and webhooks to the server."""
     phones = Phones(switchboard, settings)
     for carrier in phones.carriers():
         routes.socket(f"/phone/{carrier.name}", phones.handler(carrier), admit=carrier.admit)
@@ -64,12 +56,12 @@ class MountedCarrier:
 
     name: str
     translation: Callable[[Request], Carrier]
-    genuine: Callable[[Request, bytes], bool]
+    genuine: Callable[[Request], bool]
     needs: str | None
     webhooks: Mapping[str, Answer]
     unsigned: bool
 
-    def admit(self, request: Request, body: bytes = b"") -> Response | None:
+    def admit(self, request: Request) -> Response | None:
         """Refuse what does not come from the carrier."""
         if self.unsigned:
             # Carriers tell no origin. Any page that is open on this machine could call else.
@@ -81,7 +73,7 @@ class MountedCarrier:
             )
             return respond_text(f"{self.name} is not set up here", status=HTTPStatus.FORBIDDEN)
         try:
-            genuine = self.genuine(request, body)
+            genuine = self.genuine(request)
         except MissingPackage as missing:
             log.error("%s", missing)
             genuine = False
@@ -94,7 +86,7 @@ class MountedCarrier:
 class Phones:
     """The carriers that this server answers. `start` and `stop` belong to the server's own."""
 
-    def __init__(self, switchboard: Switchboard, settings: PhoneSettings) -> None:
+    def __init__(self, switchboard: Switchboard, settings: Settings) -> None:
         self._switchboard = switchboard
         self._settings = settings
         self._client = httpx.AsyncClient()
@@ -123,10 +115,8 @@ class Phones:
     def handler(self, carrier: MountedCarrier) -> SocketHandler:
         front_end = self._front_end(carrier.name)
 
-        async def handle(connection: ServerConnection) -> None:
-            assert connection.request is not None
-            line = WebSocketLine(connection, send_timeout=self._settings.send_timeout_seconds)
-            await front_end.serve(line, carrier.translation(connection.request))
+        async def handle(socket: Socket, request: Request) -> None:
+            await front_end.serve(socket, carrier.translation(request))
 
         return handle
 
@@ -190,38 +180,36 @@ class Phones:
 
     # ---- trust
 
-    def _is_twilio(self, request: Request, body: bytes) -> bool:
+    def _is_twilio(self, request: Request) -> bool:
         return signatures.twilio(
             request,
-            body,
             token=secret(self._settings.twilio_auth_token),
             shared_key=secret(self._settings.twilio_shared_key),
             public_url=self._settings.public_url,
         )
 
-    def _is_telnyx(self, request: Request, body: bytes) -> bool:
+    def _is_telnyx(self, request: Request) -> bool:
         token, key = secret(self._settings.telnyx_stream_token), self._settings.telnyx_public_key
         if token and signatures.shared_secret(request, secret=token):
             return True
         if not key:
             return False
-        return signatures.telnyx(request, body, public_key=key, guard=self._guard, now=time.time())
+        return signatures.telnyx(request, public_key=key, guard=self._guard, now=time.time())
 
-    def _is_plivo(self, request: Request, body: bytes) -> bool:
+    def _is_plivo(self, request: Request) -> bool:
         return signatures.plivo(
             request,
-            body,
             token=secret(self._settings.plivo_auth_token),
             guard=self._guard,
             now=time.time(),
             public_url=self._settings.public_url,
         )
 
-    def _is_vonage(self, request: Request, body: bytes) -> bool:
+    def _is_vonage(self, request: Request) -> bool:
         key = secret(self._settings.vonage_signature_secret)
-        return signatures.vonage(request, body, secret=key, guard=self._guard, now=time.time())
+        return signatures.vonage(request, secret=key, guard=self._guard, now=time.time())
 
-    def _is_asterisk(self, request: Request, body: bytes) -> bool:
+    def _is_asterisk(self, request: Request) -> bool:
         return signatures.shared_secret(request, secret=secret(self._settings.asterisk_secret))
 
     # ---- webhooks: `agent` in their address chooses who answers
@@ -262,14 +250,14 @@ def _vonage_event(request: Request, told: Mapping[str, str]) -> tuple[str, str]:
     return "application/json", "{}"
 
 
-def _webhook(carrier: MountedCarrier, answer: Answer) -> WebhookHandler:
+def _webhook(carrier: MountedCarrier, answer: Answer) -> PageHandler:
     """Only the carrier itself is answered."""
 
-    async def webhook(request: Request, body: bytes) -> Response:
-        if refusal := carrier.admit(request, body):
+    async def webhook(request: Request) -> Response:
+        if refusal := carrier.admit(request):
             return refusal
         try:
-            posted = _posted(request, body)
+            posted = _posted(request)
         except BadMessage as bad:
             log.warning("%s: %s: %s", carrier.name, urlsplit(request.path).path, bad)
             return respond_text(str(bad), status=HTTPStatus.BAD_REQUEST)
@@ -285,13 +273,13 @@ def _query(request: Request) -> dict[str, str]:
     return _present({name: value for name, value in asked if name != "token"})
 
 
-def _posted(request: Request, body: bytes) -> dict[str, str]:
+def _posted(request: Request) -> dict[str, str]:
     """The parameters that were posted, as a form or as a JSON object. Raises BadMessage."""
-    if not body:
+    if not request.body:
         return {}
     if signatures.is_form(request):
-        return dict(signatures.pairs(body))
-    told = json_object(body.decode("utf-8", "replace"))
+        return dict(signatures.pairs(request.body))
+    told = json_object(request.body.decode("utf-8", "replace"))
     return {name: value for name in told if (value := text(told, name))}
 
 

@@ -7,8 +7,6 @@ the command.
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 import logging
 import time
 import uuid
@@ -224,22 +222,12 @@ class VonageApi(CarrierApi):
 def rs256_jwt(claims: dict[str, Any], private_key: str) -> str:
     """A JWT signed with an RSA key in PEM. Raises MissingPackage, or ValueError for a key that is none."""
     try:
-        from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-        from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-        from cryptography.hazmat.primitives.hashes import SHA256
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+        import jwt
     except ImportError:
         raise MissingPackage("vonage_private_key") from None
-    key = load_pem_private_key(private_key.encode(), password=None)
-    if not isinstance(key, RSAPrivateKey):
-        raise ValueError("vonage_private_key is not an RSA key")
-    signed = f"{_jwt_part({'alg': 'RS256', 'typ': 'JWT'})}.{_jwt_part(claims)}"
-    return f"{signed}.{_base64url(key.sign(signed.encode(), PKCS1v15(), SHA256()))}"
-
-
-def _jwt_part(value: dict[str, Any]) -> str:
-    return _base64url(json.dumps(value, separators=(",", ":")).encode())
-
-
-def _base64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+    try:
+        return jwt.encode(claims, private_key, algorithm="RS256")
+    except NotImplementedError:  # without cryptography
+        raise MissingPackage("vonage_private_key") from None
+    except (jwt.InvalidKeyError, TypeError) as error:
+        raise ValueError("vonage_private_key is not an RSA key") from error

@@ -7,9 +7,6 @@ import json
 from collections.abc import AsyncIterator
 from urllib.parse import parse_qs, urlsplit
 
-from websockets.asyncio.server import ServerConnection
-from websockets.exceptions import ConnectionClosed
-
 from pipeline.call import Call
 from pipeline.events import CallEnded, CallEvent, PeerGone
 from web.realtime import client_events as client
@@ -17,6 +14,8 @@ from web.realtime.client_events import BadEvent
 from web.realtime.input_buffer import InputBuffer
 from web.realtime.server_events import Translator, Wire, nothing_to_answer, response
 from web.realtime.session import Session
+from web.routes import Request
+from web.sockets import Socket
 from web.switchboard import CallRefused, Switchboard, conduct
 
 _TYPED_LIMIT = 4_000
@@ -30,11 +29,10 @@ class RealtimePeer:
 
     holds_playback = True
 
-    def __init__(self, connection: ServerConnection, session: Session, send_timeout: float) -> None:
+    def __init__(self, socket: Socket, session: Session) -> None:
         self.translator = Translator(session)
         self.end_reason: str | None = None
-        self._connection = connection
-        self._send_timeout = send_timeout
+        self._socket = socket
 
     async def send(self, event: CallEvent) -> None:
         """Translate and send. Raises PeerGone."""
@@ -44,63 +42,50 @@ class RealtimePeer:
             await self.put(wire)
 
     async def put(self, wire: Wire) -> None:
-        """Send one server event; a client that does not take it in time is cut off. Raises PeerGone."""
-        try:
-            async with asyncio.timeout(self._send_timeout):
-                await self._connection.send(json.dumps(wire, ensure_ascii=False))
-        except TimeoutError:
-            self._connection.transport.abort()
-            raise PeerGone(f"the client took no message for {self._send_timeout:g} s") from None
-        except ConnectionClosed as closed:
-            raise PeerGone(str(closed)) from None
+        """Send one server event. Raises PeerGone."""
+        await self._socket.send(json.dumps(wire, ensure_ascii=False))
 
-    async def messages(self) -> AsyncIterator[str | bytes]:
+    def messages(self) -> AsyncIterator[str | bytes]:
         """What the client sends, until it is gone."""
-        try:
-            async for message in self._connection:
-                yield message
-        except ConnectionClosed:
-            return
+        return self._socket.messages()
 
 
 class RealtimeFrontEnd:
     """The handler of `/v1/realtime`: one call for each socket."""
 
-    def __init__(self, switchboard: Switchboard, *, send_timeout: float = 5.0) -> None:
+    def __init__(self, switchboard: Switchboard) -> None:
         self._switchboard = switchboard
-        self._send_timeout = send_timeout
 
-    async def handle(self, connection: ServerConnection) -> None:
+    async def handle(self, socket: Socket, request: Request) -> None:
         """Run one connection from its opening to its close."""
         session = Session()
-        peer = RealtimePeer(connection, session, self._send_timeout)
+        peer = RealtimePeer(socket, session)
         try:
-            with self._switchboard.line(peer, agent=_wanted_agent(connection), origin="web") as call:
+            with self._switchboard.line(peer, agent=_wanted_agent(request), origin="web") as call:
                 created = peer.translator.event("session.created", session=session.describe(call.agent))
                 await peer.put(created)
                 await conduct(call, _Listener(peer, session, call).listen())
         except CallRefused as refused:
-            await self._refuse(connection, peer, refused)
+            await self._refuse(socket, peer, refused)
         except PeerGone:
             return
         else:
             reason = peer.end_reason or "error"
-            await connection.close(_CLOSE_CODES.get(reason, 1000), reason)
+            await socket.close(_CLOSE_CODES.get(reason, 1000), reason)
 
-    async def _refuse(self, connection: ServerConnection, peer: RealtimePeer, refused: CallRefused) -> None:
+    async def _refuse(self, socket: Socket, peer: RealtimePeer, refused: CallRefused) -> None:
         kind = "invalid_request_error" if refused.code == "unknown_agent" else "server_error"
         code = _POLICY_VIOLATION if refused.code == "unknown_agent" else _TRY_AGAIN_LATER
         try:
             await peer.put(peer.translator.error(kind, refused.code, refused.message))
         except PeerGone:
             return
-        await connection.close(code, refused.code)
+        await socket.close(code, refused.code)
 
 
-def _wanted_agent(connection: ServerConnection) -> str | None:
+def _wanted_agent(request: Request) -> str | None:
     """`?agent=NAME` of the socket's address."""
-    assert connection.request is not None
-    names = parse_qs(urlsplit(connection.request.path).query).get("agent")
+    names = parse_qs(urlsplit(request.path).query).get("agent")
     return names[0] if names else None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import errno
 import os
 import uuid
@@ -11,7 +10,7 @@ import uuid
 import pytest
 
 from tests.machine import PATIENCE
-from tests.web.phone.served import PhoneTestSettings, greeting_service, serving
+from tests.web.phone.served import greeting_service, phone_settings, serving
 from web.phone.audiosocket import AudioSocketLine, AudioSocketListener
 from web.phone.bridge import PhoneFrontEnd
 from web.phone.player import Player
@@ -138,7 +137,7 @@ def test_a_connection_that_does_not_begin_with_a_uuid_is_no_call(first: bytes) -
 
 def test_it_listens_where_a_port_is_set() -> None:
     async def talk() -> None:
-        with_port = dataclasses.replace(PhoneTestSettings(), audiosocket_port=_free_port())
+        with_port = phone_settings(audiosocket_port=_free_port())
         async with serving(with_port):
             reader, writer = await asyncio.open_connection("127.0.0.1", with_port.audiosocket_port)
             writer.write(b"\x01\x00\x10" + CALL.bytes)

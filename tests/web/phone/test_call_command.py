@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from asr.recogniser import Partial, Transcript, Word
 from pipeline.config import Settings
 from pipeline.telemetry.tracing import TracingUnavailable
-from tests.web.phone.served import PhoneTestSettings, serving
+from tests.web.phone.served import phone_settings, serving
 from web.cli import main
 from web.commands.call import CallFailed, _call
 from web.phone.simulator.line import Network
@@ -45,7 +45,7 @@ def test_a_recording_is_answered(tmp_path: Path, capsys: pytest.CaptureFixture[s
     saved = tmp_path / "heard.wav"
 
     async def talk() -> None:
-        async with serving(PhoneTestSettings(phone_unsigned=True), recogniser=AlwaysHello()) as served:
+        async with serving(phone_settings(phone_unsigned=True), recogniser=AlwaysHello()) as served:
             recordings = [(Path("hello.wav"), SPEECH)]
             network = Network(latency=0.01)
             await _call(Settings(), "twilio", served.address(""), recordings, network, saved)
@@ -64,8 +64,8 @@ def test_an_address_that_is_none_is_named(url: str) -> None:
         asyncio.run(_call(Settings(), "twilio", url, [], Network(), None))
 
 
-@pytest.mark.parametrize(("settings", "reason"), [(PhoneTestSettings(), "not set up"), (None, "no call to")])
-def test_a_call_that_does_not_come_about_says_why(settings: PhoneTestSettings | None, reason: str) -> None:
+@pytest.mark.parametrize(("settings", "reason"), [(phone_settings(), "not set up"), (None, "no call to")])
+def test_a_call_that_does_not_come_about_says_why(settings: Settings | None, reason: str) -> None:
     async def talk() -> None:
         if settings is None:
             await _call(Settings(), "twilio", "ws://127.0.0.1:1", [], Network(), None)

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from pydantic import SecretStr
 
 from fixtures.virtual_time import run
-from tests.web.phone.served import PhoneTestSettings
+from tests.web.phone.served import phone_settings
 from web.phone.accounts import api_of, hang_up_at
 from web.phone.encodings import MULAW
 from web.phone.mounting import Phones
@@ -120,7 +120,7 @@ def test_vonage_is_asked_with_a_token_signed_by_the_application(tmp_path: Path) 
     file = tmp_path / "private.key"
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     file.write_bytes(b"\xef\xbb\xbf" + pem.replace(b"\n", b"\r\n"))  # as some editors save it
-    settings = PhoneTestSettings(vonage_application_id="app", vonage_private_key=file)
+    settings = phone_settings(vonage_application_id="app", vonage_private_key=file)
     carrier = Carrier(httpx.Response(204))
 
     def api(client: httpx.AsyncClient) -> CarrierApi:
@@ -185,14 +185,14 @@ def test_a_refusal_is_final() -> None:
 def test_without_credentials_there_is_no_interface(carrier: str) -> None:
     async def ask() -> CarrierApi | None:
         async with Carrier(httpx.Response(200)).client() as client:
-            return api_of(carrier, PhoneTestSettings(), client, account="AC1")
+            return api_of(carrier, phone_settings(), client, account="AC1")
 
     assert asyncio.run(ask()) is None
 
 
 def test_the_bridges_hang_up_never_raises(caplog: pytest.LogCaptureFixture) -> None:
     carrier = Carrier(httpx.Response(401, text="no"))
-    settings = PhoneTestSettings(twilio_auth_token=SecretStr("token"))
+    settings = phone_settings(twilio_auth_token=SecretStr("token"))
 
     async def hang_up() -> None:
         async with carrier.client() as client:
@@ -221,7 +221,7 @@ def test_whatever_keeps_a_request_from_an_answer_is_told(problem: Exception, ask
 
 def stop_while_hanging_up(carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
     """The service is stopped, with a grace of 2 s, while a carrier is asked to end a call."""
-    client, settings = carrier.client(), PhoneTestSettings(twilio_auth_token=SecretStr("token"))
+    client, settings = carrier.client(), phone_settings(twilio_auth_token=SecretStr("token"))
     monkeypatch.setattr(httpx, "AsyncClient", lambda: client)
 
     async def stop() -> None:

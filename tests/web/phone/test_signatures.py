@@ -6,6 +6,8 @@ import base64
 import hashlib
 import hmac
 import json
+import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from web.phone.signatures import ReplayGuard
 
 TOKEN = "12345abcde"
 NOW = 1_760_000_000.0
+SECRET = "the-signature-secret-of-an-account"
 
 
 def _hmac(key: str, message: str, algorithm: str) -> str:
@@ -83,18 +86,20 @@ VOICE = "/phone/twilio/voice?agent=dentist"
 def test_twilio_signs_a_posted_form_in_the_order_of_its_names() -> None:
     signed = f"https://agent.example.com{VOICE}CallSidCA1From+15550100123To"
     given = request(VOICE, X_Twilio_Signature=_hmac(TOKEN, signed, "sha1"), **FORM)
-    assert signatures.twilio(given, b"To=&From=%2B15550100123&CallSid=CA1", token=TOKEN)
-    assert not signatures.twilio(given, b"To=&From=%2B15550100124&CallSid=CA1", token=TOKEN)
-    assert not signatures.twilio(given, b"", token=TOKEN)
+    assert signatures.twilio(replace(given, body=b"To=&From=%2B15550100123&CallSid=CA1"), token=TOKEN)
+    assert not signatures.twilio(replace(given, body=b"To=&From=%2B15550100124&CallSid=CA1"), token=TOKEN)
+    assert not signatures.twilio(replace(given, body=b""), token=TOKEN)
 
 
 def test_twilio_signs_any_other_body_by_its_hash_in_the_address() -> None:
     path = f"{VOICE}&bodySHA256={hashlib.sha256(b'{}').hexdigest()}"
     signature = _hmac(TOKEN, f"https://agent.example.com{path}", "sha1")
-    assert signatures.twilio(request(path, X_Twilio_Signature=signature), b"{}", token=TOKEN)
-    assert not signatures.twilio(request(path, X_Twilio_Signature=signature), b"[]", token=TOKEN)
+    assert signatures.twilio(replace(request(path, X_Twilio_Signature=signature), body=b"{}"), token=TOKEN)
+    assert not signatures.twilio(
+        replace(request(path, X_Twilio_Signature=signature), body=b"[]"), token=TOKEN
+    )
     unhashed = request(VOICE, X_Twilio_Signature=_hmac(TOKEN, f"https://agent.example.com{VOICE}", "sha1"))
-    assert not signatures.twilio(unhashed, b"{}", token=TOKEN)
+    assert not signatures.twilio(replace(unhashed, body=b"{}"), token=TOKEN)
 
 
 def test_twilio_with_sha_256_is_keyed_with_the_shared_key() -> None:
@@ -162,10 +167,14 @@ def test_plivo_sorts_a_webhooks_parameters() -> None:
 )
 def test_plivo_signs_a_posted_form(path: str, signed: str) -> None:
     given = _plivo(path=path, signed=f"https://agent.example.com{signed}")
-    assert not signatures.plivo(given, b"To=1&From=2", token=TOKEN, guard=ReplayGuard(), now=NOW)
+    assert not signatures.plivo(
+        replace(given, body=b"To=1&From=2"), token=TOKEN, guard=ReplayGuard(), now=NOW
+    )
     given.headers["Content-Type"] = "application/x-www-form-urlencoded"
-    assert signatures.plivo(given, b"To=1&From=2", token=TOKEN, guard=ReplayGuard(), now=NOW)
-    assert not signatures.plivo(given, b"To=1&From=3", token=TOKEN, guard=ReplayGuard(), now=NOW)
+    assert signatures.plivo(replace(given, body=b"To=1&From=2"), token=TOKEN, guard=ReplayGuard(), now=NOW)
+    assert not signatures.plivo(
+        replace(given, body=b"To=1&From=3"), token=TOKEN, guard=ReplayGuard(), now=NOW
+    )
 
 
 def test_a_replayed_plivo_nonce_is_refused() -> None:
@@ -184,7 +193,7 @@ def test_a_forgery_does_not_use_up_the_nonce() -> None:
 # ---- Vonage
 
 
-def _jwt(secret: str = "s3cret", algorithm: str = "HS256", **changes: Any) -> str:
+def _jwt(secret: str = SECRET, algorithm: str = "HS256", **changes: Any) -> str:
     claims = {"iat": NOW - 5, "jti": "c5ba8f24", "iss": "Vonage", "application_id": "app"} | changes
     parts = [{"alg": algorithm, "typ": "JWT"}, {k: v for k, v in claims.items() if v is not None}]
     signed = ".".join(
@@ -196,13 +205,14 @@ def _jwt(secret: str = "s3cret", algorithm: str = "HS256", **changes: Any) -> st
 
 def _vonage(token: str, guard: ReplayGuard | None = None, body: bytes = b"") -> bool:
     given = request("/phone/vonage", Authorization=f"Bearer {token}")
-    return signatures.vonage(given, body, secret="s3cret", guard=guard or ReplayGuard(), now=NOW)
+    return signatures.vonage(replace(given, body=body), secret=SECRET, guard=guard or ReplayGuard(), now=NOW)
 
 
 def test_vonages_token_is_believed_once() -> None:
     guard = ReplayGuard()
     assert _vonage(_jwt(), guard)
     assert not _vonage(_jwt(), guard)
+    assert _vonage(_jwt(aud="anyone"))
 
 
 def test_vonages_token_has_the_hash_of_what_was_posted() -> None:
@@ -235,6 +245,12 @@ def test_other_tokens_are_refused(token: str) -> None:
     assert not _vonage(token)
 
 
+def test_vonages_token_needs_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    with pytest.raises(signatures.MissingPackage, match=r"vonage_signature_secret .*rejoinder\[phone\]"):
+        _vonage(_jwt())
+
+
 # ---- Telnyx
 
 
@@ -252,7 +268,7 @@ def test_telnyx_signs_its_timestamp() -> None:
     ) -> bool:
         signature = base64.b64encode(key.sign(signed.encode())).decode()
         given = request(f"/phone/telnyx{query}", Telnyx_Timestamp=stamp, Telnyx_Signature_Ed25519=signature)
-        return signatures.telnyx(given, body, public_key=public_key, guard=guard, now=NOW)
+        return signatures.telnyx(replace(given, body=body), public_key=public_key, guard=guard, now=NOW)
 
     guard = ReplayGuard()
     fresh = str(int(NOW) - 10)

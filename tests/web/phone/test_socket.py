@@ -14,17 +14,15 @@ from pydantic import SecretStr
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from pipeline.config import Settings
 from tests.machine import PATIENCE
-from tests.web.phone.served import PhoneTestSettings, Served, serving
+from tests.web.phone.served import Served, phone_settings, serving
 from tests.web.phone.test_wire import TWILIO_START
-from web.phone.mounting import mount
 from web.phone.simulator.call import SimulatedCall
 from web.phone.simulator.carriers import SHAPES
 from web.phone.simulator.line import SocketLink
-from web.routes import Routes
-from web.switchboard import Switchboard
 
-UNSIGNED = PhoneTestSettings(phone_unsigned=True)
+UNSIGNED = phone_settings(phone_unsigned=True)
 
 
 def opened(served: Served, path: str, **options: Any) -> connect:
@@ -73,7 +71,7 @@ def test_the_greeting_is_heard(carrier: str) -> None:
 # ---- admission
 
 
-def _refused(settings: PhoneTestSettings, path: str, **options: Any) -> int:
+def _refused(settings: Settings, path: str, **options: Any) -> int:
     async def ask() -> int:
         async with serving(settings) as served:
             with pytest.raises(InvalidStatus) as refused:
@@ -87,7 +85,7 @@ def _refused(settings: PhoneTestSettings, path: str, **options: Any) -> int:
 
 @pytest.mark.parametrize("carrier", sorted(SHAPES))
 def test_nobody_is_let_in_without_a_secret(carrier: str) -> None:
-    assert _refused(PhoneTestSettings(), f"/phone/{carrier}") == 403
+    assert _refused(phone_settings(), f"/phone/{carrier}") == 403
 
 
 def test_a_wrong_path_is_not_found(caplog: pytest.LogCaptureFixture) -> None:
@@ -96,7 +94,7 @@ def test_a_wrong_path_is_not_found(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_forged_signature_is_refused_before_the_socket_opens(caplog: pytest.LogCaptureFixture) -> None:
-    settings = PhoneTestSettings(twilio_auth_token=SecretStr("token"))
+    settings = phone_settings(twilio_auth_token=SecretStr("token"))
     headers = {"X-Twilio-Signature": base64.b64encode(b"0" * 20).decode()}
     assert _refused(settings, "/phone/twilio", additional_headers=headers) == 403
     assert "twilio: a request for /phone/twilio without a valid signature" in caplog.text
@@ -104,9 +102,7 @@ def test_a_forged_signature_is_refused_before_the_socket_opens(caplog: pytest.Lo
 
 def test_a_replayed_signature_is_refused(caplog: pytest.LogCaptureFixture) -> None:
     async def talk() -> None:
-        settings = PhoneTestSettings(
-            plivo_auth_token=SecretStr("token"), public_url="https://voice.example.com"
-        )
+        settings = phone_settings(plivo_auth_token=SecretStr("token"), public_url="https://voice.example.com")
         signed = hmac.digest(b"token", b"wss://voice.example.com/phone/plivo.77", "sha256")
         headers = {
             "X-Plivo-Signature-V3": base64.b64encode(signed).decode(),
@@ -123,11 +119,6 @@ def test_a_replayed_signature_is_refused(caplog: pytest.LogCaptureFixture) -> No
     assert "plivo: a request for /phone/plivo without a valid signature" in caplog.text
 
 
-def test_signatures_cannot_be_switched_off_for_other_machines() -> None:
-    with pytest.raises(ValueError, match="listens on"):
-        mount(Routes(), Switchboard(), PhoneTestSettings(host="0.0.0.0", phone_unsigned=True))
-
-
 def test_a_page_cannot_pass_for_an_unsigned_carrier() -> None:
     async def talk() -> None:
         headers = {"Origin": "http://evil.example"}
@@ -141,7 +132,7 @@ def test_a_page_cannot_pass_for_an_unsigned_carrier() -> None:
 
 def test_twilios_signature_opens_the_socket() -> None:
     async def talk() -> None:
-        settings = PhoneTestSettings(
+        settings = phone_settings(
             twilio_auth_token=SecretStr("token"), public_url="https://voice.example.com"
         )
         signed = hmac.digest(b"token", b"wss://voice.example.com/phone/twilio", "sha1")
@@ -158,7 +149,7 @@ def test_twilios_signature_opens_the_socket() -> None:
 
 def test_asterisks_secret_opens_the_socket_and_is_no_variable() -> None:
     async def talk() -> None:
-        settings = PhoneTestSettings(asterisk_secret=SecretStr("hush"))
+        settings = phone_settings(asterisk_secret=SecretStr("hush"))
         path = "/phone/asterisk?token=hush&caller=1555&order=42"
         async with serving(settings) as served, opened(served, path) as socket:
             await socket.send('{"event":"MEDIA_START","format":"ulaw","channel_id":"1"}')
@@ -172,7 +163,7 @@ def test_asterisks_secret_opens_the_socket_and_is_no_variable() -> None:
 
 def test_callers_numbers_are_masked_for_the_log() -> None:
     async def talk() -> None:
-        settings = PhoneTestSettings(phone_unsigned=True, mask_caller_numbers=True)
+        settings = phone_settings(phone_unsigned=True, mask_caller_numbers=True)
         async with serving(settings) as served, opened(served, "/phone/twilio") as socket:
             start = {"streamSid": "MZ1", "customParameters": {"caller": "+15550100123"}}
             await socket.send(json.dumps(TWILIO_START | {"start": start}))
@@ -185,7 +176,7 @@ def test_callers_numbers_are_masked_for_the_log() -> None:
 # ---- webhooks
 
 
-def _get(settings: PhoneTestSettings, path: str, **headers: str) -> httpx.Response:
+def _get(settings: Settings, path: str, **headers: str) -> httpx.Response:
     async def ask() -> httpx.Response:
         async with (
             serving(settings) as served,
@@ -196,7 +187,7 @@ def _get(settings: PhoneTestSettings, path: str, **headers: str) -> httpx.Respon
     return asyncio.run(ask())
 
 
-def _post(settings: PhoneTestSettings, path: str, headers: dict[str, str], **body: Any) -> httpx.Response:
+def _post(settings: Settings, path: str, headers: dict[str, str], **body: Any) -> httpx.Response:
     async def ask() -> httpx.Response:
         async with (
             serving(settings) as served,
@@ -208,7 +199,7 @@ def _post(settings: PhoneTestSettings, path: str, headers: dict[str, str], **bod
 
 
 def test_a_posted_webhook_is_answered_if_its_form_is_signed() -> None:
-    settings = PhoneTestSettings(
+    settings = phone_settings(
         twilio_auth_token=SecretStr("token"), public_url="https://voice.example.com/agents"
     )
     signed = b"https://voice.example.com/agents/phone/twilio/voice?agent=dentistCallSidCA1From+15550100123"
@@ -223,7 +214,7 @@ def test_a_posted_webhook_is_answered_if_its_form_is_signed() -> None:
 
 
 def test_the_voice_webhook_connects_the_stream() -> None:
-    settings = PhoneTestSettings(phone_unsigned=True, public_url="https://voice.example.com")
+    settings = phone_settings(phone_unsigned=True, public_url="https://voice.example.com")
     answer = _get(settings, "/phone/twilio/voice?From=%2B15550100123&agent=dentist")
     assert answer.headers["Content-Type"] == "text/xml"
     assert '<Stream url="wss://voice.example.com/phone/twilio">' in answer.text
@@ -236,7 +227,7 @@ def test_the_other_carriers_may_post_too() -> None:
     assert 'extraHeaders="caller=15550100123"' in plivo.text
     vonage = _post(UNSIGNED, "/phone/vonage/answer", {}, json={"from": "15550100123", "uuid": "u1"})
     assert vonage.json()[0]["endpoint"][0]["headers"] == {"uuid": "u1", "caller": "15550100123"}
-    settings = PhoneTestSettings(phone_unsigned=True, telnyx_stream_token=SecretStr("a b"))
+    settings = phone_settings(phone_unsigned=True, telnyx_stream_token=SecretStr("a b"))
     telnyx = _post(settings, "/phone/telnyx/voice?agent=dentist", {}, data={"From": "+15550100123"})
     assert '/phone/telnyx?token=a+b" bidirectionalMode="rtp"' in telnyx.text
     assert '<Parameter name="agent" value="dentist"/>' in telnyx.text
@@ -273,4 +264,4 @@ def test_the_other_answer_urls() -> None:
     "path", ["twilio/voice", "telnyx/voice", "plivo/answer", "plivo/dial", "vonage/answer", "vonage/event"]
 )
 def test_webhooks_answer_only_the_carrier(path: str) -> None:
-    assert _get(PhoneTestSettings(), f"/phone/{path}").status_code == 403
+    assert _get(phone_settings(), f"/phone/{path}").status_code == 403
