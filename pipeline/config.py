@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -214,11 +222,20 @@ class Settings(BaseSettings):
             raise ValueError("not the address of a server")
         return value
 
+    @field_validator("llm", "voice")
+    @classmethod
+    def _with_server(cls, value: str) -> str:
+        """Where it names one; `port` raises what is wrong with it."""
+        if is_url(value) and not ((parts := urlsplit(value)).hostname and parts.port != 0):
+            raise ValueError("not the address of a server")
+        return value
+
     @field_validator("llm", "draft_model")
     @classmethod
-    def _language_model(cls, value: str) -> str:
+    def _language_model(cls, value: str, info: ValidationInfo) -> str:
         value = LLM_ALIASES.get(value, value)
-        return value if is_url(value) or not value else _known_model(value, "language")
+        elsewhere = info.field_name == "llm" and is_url(value)  # drafts from another machine come too late
+        return value if elsewhere or not value else _known_model(value, "language")
 
     @field_validator("asr_model")
     @classmethod
