@@ -26,6 +26,8 @@ def read_vocabulary(path: Path) -> Vocabulary:
     Raises `TokenizerError` for a broken file and for a vocabulary that is not byte-level BPE or whose words
     are cut by unknown rules.
     """
+    if path.exists() and not path.is_file():
+        raise TokenizerError(f"{path} is a pipe or a device, not a GGUF file")
     try:
         fields = GGUFReader(path).fields
     except (ValueError, IndexError, KeyError) as error:

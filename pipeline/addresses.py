@@ -6,6 +6,7 @@ import ipaddress
 import socket
 
 _EVERYWHERE = ("", "*")
+_NEVER_IN_NAMES = "/:[]@?#%\\,"
 
 
 def plain_host(host: str) -> str:
@@ -21,6 +22,19 @@ def plain_host(host: str) -> str:
         return ""
     address = _address(host)
     return str(address) if isinstance(address, ipaddress.IPv4Address) else host
+
+
+def is_host(host: str) -> bool:
+    """Whether this can be a host at all: an address, every address, or what has a name's form.
+
+    What people paste instead has colons, slashes, half of a bracket or spaces.
+    """
+    host = plain_host(host)
+    if host == "" or _address(host) is not None:
+        return True
+    return all(host.removesuffix(".").split(".")) and not any(
+        mark in _NEVER_IN_NAMES or mark.isspace() or not mark.isprintable() for mark in host
+    )
 
 
 def is_loopback(host: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -12,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from llm.sentences import SentencePolicy
 from llm.verify import Verification
 from pipeline import places
-from pipeline.text_files import NotUtf8, read_text
+from pipeline.text_files import NotToml, NotUtf8, read_toml
 
 SHIPPED = Path(__file__).with_name("agents")
 
@@ -183,15 +182,13 @@ class Agent(_AgentPart):
 def load_agent(path: Path) -> Agent:
     """Read one agent's TOML file. Raises AgentError."""
     try:
-        data: dict[str, Any] = tomllib.loads(read_text(path))
+        data: dict[str, Any] = read_toml(path)
     except FileNotFoundError:
         raise AgentError(f"there is no agent file {path}") from None
     except OSError as error:
         raise AgentError(f"cannot read the agent file {path}: {error.strerror}") from error
-    except NotUtf8 as error:
+    except (NotToml, NotUtf8) as error:
         raise AgentError(str(error)) from error
-    except tomllib.TOMLDecodeError as error:
-        raise AgentError(f"{path} is not valid TOML: {error}") from error
     data.setdefault("name", path.stem)
     try:
         return Agent.model_validate(data)

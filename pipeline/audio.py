@@ -99,6 +99,9 @@ def mix_to_mono(samples: NDArray[np.floating[Any]], rate: int) -> Audio:
 _HOT = 8.0
 """Up to here samples beyond full scale are a mix that was too loud (18 dB); beyond it they are integers."""
 
+_FAULTS = 1e-4
+"""Of the samples that are not silent, so few can be faults; of speech in integers more are loud."""
+
 _FULL_SCALES = (2.0**15, 2.0**23, 2.0**31)
 
 
@@ -106,8 +109,9 @@ def in_full_scale(samples: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Samples in whatever scale they were written, within [-1, 1], without their constant offset. Frames, or
     frames x channels.
 
-    Values that are not numbers become silence. What goes beyond full scale is brought back to it; samples
-    that are integers' in size are taken for 16, 24 or 32 bits.
+    Values that are not numbers become silence, and so do single ones far beyond all others: both are faults
+    of what wrote the file, and would make the rest silent. What goes beyond full scale is brought back to it;
+    samples that are integers' in size are taken for 16, 24 or 32 bits.
 
     Raises:
         ValueError: no value is a number, or the scale cannot be told.
@@ -116,6 +120,9 @@ def in_full_scale(samples: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     if not numbers.any():
         raise ValueError("none of its samples is a number")
     audio = np.where(numbers, samples, 0.0).astype(np.float64)
+    beyond = np.abs(audio) > _HOT
+    if np.count_nonzero(beyond) <= _FAULTS * np.count_nonzero(audio):
+        audio[beyond] = 0.0
     peak = float(np.abs(audio).max())
     if peak > _HOT:
         fitting = [scale for scale in _FULL_SCALES if peak <= _HOT * scale]

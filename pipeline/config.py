@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import difflib
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -20,9 +27,9 @@ from pydantic_settings import (
 )
 
 from pipeline import places
-from pipeline.addresses import listens_here_only, plain_host
+from pipeline.addresses import is_host, listens_here_only, plain_host
 from pipeline.models import catalogue
-from pipeline.text_files import NotUtf8, read_text
+from pipeline.text_files import NotToml, NotUtf8, read_toml
 
 ENVIRONMENT = "REJOINDER_"
 FILE_NAME = "rejoinder.toml"
@@ -180,6 +187,14 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return (init_settings,)
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _without_nul(cls, value: object) -> object:
+        """The system takes it for the end of a name, Python refuses it in one."""
+        if isinstance(value, str) and "\0" in value:
+            raise ValueError("it holds a NUL character")
+        return value
+
     @field_validator("allowed_origins", mode="before")
     @classmethod
     def _split_at_commas(cls, value: object) -> object:
@@ -195,6 +210,8 @@ class Settings(BaseSettings):
     @field_validator("host")
     @classmethod
     def _in_one_spelling(cls, value: str) -> str:
+        if not is_host(value):
+            raise ValueError("neither a host's name nor an address; the port is a setting of its own")
         return plain_host(value)
 
     @field_validator("public_url")
@@ -205,11 +222,20 @@ class Settings(BaseSettings):
             raise ValueError("not the address of a server")
         return value
 
+    @field_validator("llm", "voice")
+    @classmethod
+    def _with_server(cls, value: str) -> str:
+        """Where it names one; `port` raises what is wrong with it."""
+        if is_url(value) and not ((parts := urlsplit(value)).hostname and parts.port != 0):
+            raise ValueError("not the address of a server")
+        return value
+
     @field_validator("llm", "draft_model")
     @classmethod
-    def _language_model(cls, value: str) -> str:
+    def _language_model(cls, value: str, info: ValidationInfo) -> str:
         value = LLM_ALIASES.get(value, value)
-        return value if is_url(value) or not value else _known_model(value, "language")
+        elsewhere = info.field_name == "llm" and is_url(value)  # drafts from another machine come too late
+        return value if elsewhere or not value else _known_model(value, "language")
 
     @field_validator("asr_model")
     @classmethod
@@ -280,20 +306,17 @@ def describe(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 def _from_file(file: Path | None) -> _Source:
-    named = file or (
-        Path(os.environ[variable]) if (variable := f"{ENVIRONMENT}CONFIG") in os.environ else None
-    )
+    variable = os.environ.get(f"{ENVIRONMENT}CONFIG")  # an empty one counts as none, as with the settings
+    named = file or (Path(variable) if variable else None)
     path = named or Path(FILE_NAME)
     if named is None and not os.path.isfile(path):  # also where this folder may not be looked into
         return _Source({}, str(path))
     try:
-        values = tomllib.loads(read_text(path))
+        values = read_toml(path)
     except OSError as error:
         raise ConfigError(f"cannot read the configuration file {path}: {error.strerror}") from error
-    except NotUtf8 as error:
+    except (NotToml, NotUtf8) as error:
         raise ConfigError(str(error)) from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from error
     unknown = [_unknown(name) for name in values if name not in Settings.model_fields]
     if unknown:
         raise ConfigError("\n".join(f"{path}: {problem}" for problem in unknown))

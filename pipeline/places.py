@@ -54,6 +54,12 @@ def expanded(path: str | Path) -> Path:
     return Path(os.path.expanduser(path))
 
 
+def behind_links(path: Path) -> Path:
+    """The path that links lead to. One whose links go round in a circle stays as it is: using it says so.
+    (Path.resolve raises RuntimeError for that, up to Python 3.12.)"""
+    return Path(os.path.realpath(path))
+
+
 def without_home(path: Path) -> bool:
     """Whether the path is in a home folder that nobody knows."""
     return path.parts[:1] != () and path.parts[0].startswith("~")
@@ -106,7 +112,7 @@ def make_private_folder(folder: Path) -> None:
 
 def make_private_file(file: Path) -> None:
     """Make a file that this user alone may read; one that is there, too. Raises OSError."""
-    file = file.resolve()
+    file = behind_links(file)
     with contextlib.suppress(FileExistsError):
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, stat.S_IRUSR))
         file.chmod(stat.S_IRUSR | stat.S_IWUSR)

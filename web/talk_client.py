@@ -239,7 +239,7 @@ async def talking(
     except InvalidStatus as error:
         reason = (error.response.body or b"").decode(errors="replace").strip()
         raise TalkError(f"{url} refused the call: {reason or error.response.status_code}") from None
-    except (OSError, InvalidHandshake, InvalidURI, TimeoutError) as error:
+    except (OSError, InvalidHandshake, InvalidURI, TimeoutError, UnicodeError) as error:  # of a host's name
         raise TalkError(f"{url} cannot be reached: {error}; is the server running?") from None
     async with socket:
         client = TalkClient(socket)

@@ -279,7 +279,7 @@ def _make_room(path: Path) -> None:
 def _make_private(path: Path) -> None:
     """Take the rights that earlier versions, and the umask, gave others; also on what SQLite keeps beside the
     file."""
-    path = path.resolve()
+    path = places.behind_links(path)
     for kept in ("", "-wal", "-shm", "-journal"):
         places.make_private(path.with_name(path.name + kept))
 

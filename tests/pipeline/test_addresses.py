@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.addresses import in_url, is_loopback, listens_here_only, plain_host
+from pipeline.addresses import in_url, is_host, is_loopback, listens_here_only, plain_host
 from pipeline.config import ConfigError, load
 
 HERE = [
@@ -103,6 +103,34 @@ def test_what_the_system_reads_as_another_address_is_none(host: str) -> None:
 @pytest.mark.parametrize("host", [*NAMES_OF_OTHERS[-2:], "a b", "ü" * 64])
 def test_what_is_no_name_is_not_this_machine(host: str) -> None:
     assert not listens_here_only(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["", "*", "0.0.0.0", "[::1]", "::1%lo", "127.1", "2130706433", "localhost.", "my_host", "ü.example"],
+)
+def test_what_may_be_a_host(host: str) -> None:
+    assert is_host(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "[::1",
+        "::1]",
+        "127.0.0.1:80",
+        "http://127.0.0.1",
+        "host/",
+        "a b",
+        "..",
+        ".local",
+        "a,b",
+        "me@host",
+        "\0",
+    ],
+)
+def test_what_is_no_host(host: str) -> None:
+    assert not is_host(host)
 
 
 @pytest.mark.parametrize(

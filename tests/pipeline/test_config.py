@@ -48,6 +48,8 @@ def test_the_file_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("REJOINDER_CONFIG", str(tmp_path / "nowhere.toml"))
     with pytest.raises(ConfigError, match=r"cannot read .*nowhere\.toml: No such file"):
         load()
+    monkeypatch.setenv("REJOINDER_CONFIG", "")
+    assert load().port == 8765
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,17 @@ def test_lists_may_be_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> No
         ({"port": 99999}, r"port = 99999 \(from flag\): .*65535.* Accepted: TCP port, 0 to 65535"),
         ({"llm": "smal"}, r"llm = 'smal' \(from flag\): .*did you mean 'small'.* Accepted: .*smallest"),
         ({"asr_model": "nowhere"}, r"asr_model = 'nowhere' .*neither a known model nor an existing path"),
+        ({"llm": "a\0b"}, "it holds a NUL character"),
+        ({"latency_log": "/tmp/a\0.db"}, r"latency_log = .* \(from flag\): it holds a NUL character"),
+        ({"agent": "a\0.toml"}, "agent = .*it holds a NUL character"),
+        ({"host": "[::1"}, r"host = '\[::1' \(from flag\): neither a host's name nor an address"),
+        ({"host": "http://127.0.0.1"}, "neither a host's name nor an address; the port is a setting"),
+        ({"host": "localhost:8765"}, "neither a host's name nor an address; the port is a setting"),
+        ({"llm": "http://[::1"}, r"llm = 'http://\[::1' \(from flag\): Invalid IPv6 URL"),
+        ({"llm": "http://"}, "llm = .*not the address of a server"),
+        ({"voice": "https:///v1"}, "voice = .*not the address of a server"),
+        ({"voice": "http://localhost:99999"}, "voice = .*Port out of range"),
+        ({"draft_model": "http://localhost:8000"}, "draft_model = .*neither a known model nor an existing"),
         ({"speculate": "perhaps"}, r"speculate = 'perhaps' .*Accepted: true or false"),
         ({"max_callz": 3}, r"no setting 'max_callz'; did you mean 'max_calls'"),
     ],

@@ -146,6 +146,12 @@ def test_networks_of_another_kind(tmp_path: Path) -> None:
         SileroVad(tmp_path / "nowhere.onnx")
 
 
+@pytest.mark.parametrize("path", ["/dev/null", "/dev/zero"])
+def test_a_device_is_no_gguf_file(path: str) -> None:
+    with pytest.raises(ValueError, match=f"{path} is a pipe or a device, not a GGUF file"):
+        LanguageModel.load(Path(path))
+
+
 @damages
 def test_a_gguf_file(tmp_path: Path, damage: Damage) -> None:
     file = tmp_path / "model.gguf"

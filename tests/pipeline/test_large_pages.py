@@ -19,12 +19,12 @@ print(os.environ.get("GLIBC_TUNABLES"), sys.argv[1:], os.getpid())
 """
 
 
-def started(said: str | None, *arguments: str) -> tuple[list[str], int]:
+def started(said: str | None, *arguments: str, program: str = PROGRAM) -> tuple[list[str], int]:
     environment = {name: value for name, value in os.environ.items() if name != "GLIBC_TUNABLES"}
     if said is not None:
         environment["GLIBC_TUNABLES"] = said
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *arguments], env=environment, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, *arguments], env=environment, stdout=subprocess.PIPE, text=True
     )
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
@@ -49,6 +49,13 @@ def test_the_same_process_starts_anew_with_its_arguments(said: str | None, then:
         pytest.skip("no large pages: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, with glibc")
     lines, pid = started(said, "one", "two words")
     assert lines == ["began", "began", f"{then} ['one', 'two words'] {pid}"]
+
+
+@pytest.mark.parametrize("said", [None, "glibc.malloc.check=0"])
+def test_a_python_that_cannot_be_started_again_goes_on_without(said: str | None) -> None:
+    gone = PROGRAM.replace("start_with_large_pages()", "sys.executable += '-gone'; start_with_large_pages()")
+    lines, pid = started(said, program=gone)
+    assert lines == ["began", f"{said} [] {pid}"]
 
 
 def test_what_was_decided_stays() -> None:

@@ -102,6 +102,13 @@ def test_a_log_behind_a_link_is_found_where_it_is(tmp_path: Path, data: Path) ->
     assert rights(tmp_path / "disk" / "latency.db") == 0o600
 
 
+def test_a_log_behind_links_that_go_round_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.db").symlink_to(tmp_path / "b.db")
+    (tmp_path / "b.db").symlink_to(tmp_path / "a.db")
+    with pytest.raises(LatencyLogError, match=r"a\.db: .*Set latency_log"):
+        LatencyLog(tmp_path / "a.db")
+
+
 def test_a_log_that_was_moved_away_is_made_anew_for_the_owner_alone(data: Path) -> None:
     log = LatencyLog(data / "latency.db")
     for file in data.iterdir():

@@ -91,6 +91,24 @@ def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
         assert load(file=tmp_path / "empty.toml").max_calls == 4
 
 
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 5000 + "]" * 5000, "a = " + "{a = " * 3000 + "1" + "}" * 3000]
+)
+def test_values_that_are_nested_too_deep_are_said(tmp_path: Path, text: str) -> None:
+    path = written(tmp_path, "deep.toml", text.encode())
+    with pytest.raises(AgentError, match=r"deep\.toml is not valid TOML here: .*nested too deep"):
+        load_agent(path)
+    with pytest.raises(ConfigError, match=r"deep\.toml is not valid TOML here: .*nested too deep"):
+        load(file=path)
+
+
+def test_a_device_without_an_end_is_said() -> None:
+    with pytest.raises(ConfigError, match=r"/dev/zero has more than \d+ bytes"):
+        load(file=Path("/dev/zero"))
+    with pytest.raises(AgentError, match=r"/dev/urandom has more than \d+ bytes"):
+        load_agent(Path("/dev/urandom"))
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_a_models_json_is_read_in_any_encoding_that_json_may_have(tmp_path: Path, encoding: str) -> None:
     model = tmp_path / "model"

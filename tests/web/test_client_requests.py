@@ -261,13 +261,46 @@ async def test_the_request_for_the_answer_to_a_commit_is_none_for_a_second() -> 
         assert await refused(client, "response.create") == "conversation_already_has_active_response"
 
 
-@pytest.mark.parametrize("text", ["", "  \n\t", "\u200b\u00a0", "\u0301"])
+@pytest.mark.parametrize("text", ["", "  \n\t", "\u200b\u00a0", "\u0301", "\u3164\u2800", "\ue000", "\ufffc"])
 @on_loop
 async def test_a_blank_message_says_so(text: str) -> None:
     async with serving() as (server, _), calling(server) as client:
         await with_audio_waiting(server, client)
         async with at_once():
             assert await refused(client, "conversation.item.create", item=text_item(text)) == "text_empty"
+
+
+@pytest.mark.parametrize("part", [{}, {"text": None}, {"text": ""}])
+@on_loop
+async def test_a_part_without_its_text_is_an_empty_message(part: dict[str, Any]) -> None:
+    async with serving() as (server, _), calling(server) as client:
+        await client.receive("session.created")
+        item = {"type": "message", "role": "user", "content": [{"type": "input_text"} | part]}
+        assert await refused(client, "conversation.item.create", item=item) == "text_empty"
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        (
+            '{"type": "response.create", "event_id": "mine", "response": ' + "[" * 300 + "]" * 300 + "}",
+            "json",
+        ),
+        ('{"type": "response.cancel", "event_id": "mine", "response_id": "\\ud83d"}', "json"),
+        (b'{"type": "response.cancel", "event_id": "mine"}', "binary_message"),
+    ],
+)
+@on_loop
+async def test_what_cannot_be_read_is_refused_by_its_own_name(message: str | bytes, code: str) -> None:
+    """An emoji that a client has cut in two; values nested deeper than is read; text in a binary message."""
+    async with serving() as (server, _), calling(server) as client:
+        await client.receive("session.created")
+        await client.socket.send(message)
+        error = await client.error()
+        assert code in error["code"]
+        assert error["event_id"] == "mine"
+        await client.socket.send('{"type": "response.cancel", "event_id": "\\ud83d"}')
+        assert (await client.error())["event_id"] == "?"
 
 
 @on_loop

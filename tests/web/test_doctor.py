@@ -74,7 +74,7 @@ def test_an_ipv6_address_is_looked_at_like_any_other() -> None:
 
 
 def test_a_host_that_is_none_is_a_finding() -> None:
-    assert doctor.port(Settings(host="::none", allow_unauthenticated=True)).state == "bad"
+    assert doctor.port(Settings(host="nobody.invalid", allow_unauthenticated=True)).state == "bad"
 
 
 def test_the_microphone_of_another_machine_needs_https() -> None:
@@ -102,6 +102,20 @@ def test_a_kernel_of_another_version_is_not_built(tmp_path: Path, monkeypatch: p
     now.parent.mkdir()
     now.touch()
     assert doctor.kernel(Settings()).state == "good"
+
+
+def test_what_may_not_be_looked_at_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each check for itself: the others are still shown."""
+
+    def denied(**_: object) -> bool:
+        raise PermissionError(13, "Permission denied", str(catalogue.converted() / "kernel.so"))
+
+    monkeypatch.setattr(build, "is_built", denied)  # whoever runs the tests may look at everything
+    result = CliRunner().invoke(main, ["doctor", "--json", "--port", "0"])
+    findings = {finding["what"]: finding for finding in json.loads(result.output)["findings"]}
+    assert findings["kernel"]["state"] == "bad"
+    assert "Set REJOINDER_CACHE to a folder" in findings["kernel"]["detail"]
+    assert findings["port"]["state"] == "good"
 
 
 def test_a_full_disk_is_bad_only_while_models_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:

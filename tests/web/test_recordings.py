@@ -97,6 +97,22 @@ def test_a_float_file_in_integers_scale_is_as_loud_as_it_was(tmp_path: Path, fac
     assert np.abs(audio).max() == pytest.approx(0.3, rel=0.01)
 
 
+@pytest.mark.parametrize("fault", [20.0, -40_000.0, 1e30, np.inf])
+def test_a_sample_that_is_a_fault_does_not_make_the_rest_silent(tmp_path: Path, fault: float) -> None:
+    samples = TONE.astype(np.float64)
+    samples[[100, 9000, 20_000]] = fault
+    audio = read_recording(written(tmp_path / "a", samples, 48_000, "WAV", "DOUBLE"))
+    assert np.sqrt(np.mean(audio**2)) == pytest.approx(0.3 / np.sqrt(2), rel=0.02)
+
+
+def test_a_word_in_integers_in_a_long_silence_is_no_fault(tmp_path: Path) -> None:
+    """A fifth of a second in three minutes."""
+    samples = np.random.default_rng(1).integers(-2, 3, 180 * 48_000).astype(np.float64)
+    samples[: len(TONE) // 5] += TONE[: len(TONE) // 5] * np.float64(32768)
+    audio = read_recording(written(tmp_path / "a", samples, 48_000, "WAV", "DOUBLE"))
+    assert np.abs(audio).max() == pytest.approx(0.3, rel=0.02)
+
+
 def test_one_sample_and_the_smallest_numbers_are_no_error(tmp_path: Path) -> None:
     assert len(read_recording(written(tmp_path / "a", np.full(1, 0.5), 48_000, "WAV", "FLOAT"))) <= 1
     audio = read_recording(written(tmp_path / "b", TONE * np.float64(1e-310), 48_000, "WAV", "DOUBLE"))

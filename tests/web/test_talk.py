@@ -180,6 +180,14 @@ async def test_the_end_of_the_call_is_an_error_that_says_why() -> None:
             await second.greeting()
 
 
+@pytest.mark.parametrize("host", ["a" * 300, f"{'ü' * 64}.example", "\udcff"])
+@on_loop
+async def test_a_host_that_no_address_can_be_asked_for_is_an_error(host: str) -> None:
+    with pytest.raises(TalkError, match="cannot be reached"):
+        async with talking(f"ws://{host}:9"):
+            pass
+
+
 @on_loop
 async def test_a_token_may_have_letters_of_any_language() -> None:
     async with (

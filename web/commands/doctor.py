@@ -93,8 +93,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
     for check in checks:
         try:
             yield check(settings)
-        except places.NoPlace as error:
-            yield Finding(check.__name__, "bad", str(error))
+        except OSError as error:
+            yield Finding(check.__name__, "bad", places.in_words(error))
 
 
 def processor(settings: Settings) -> Finding:

@@ -10,8 +10,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-_UNSEEN = ("Cc", "Cf", "M", "Z")
-"""Unicode's categories of controls, spaces, and marks without a letter."""
+_UNSEEN = ("Cc", "Cf", "Co", "M", "Z")
+"""Unicode's categories of controls, private characters, spaces, and marks without a letter."""
+
+_BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0\ufffc\ufffd\ufffe\uffff")
+"""Letters and signs that show nothing: fillers, the empty braille cell, places of what is lost."""
 
 
 class BadEvent(ValueError):
@@ -153,7 +156,9 @@ def decode_event(message: str | bytes) -> AnyClientEvent:
     """Check one websocket message. Raises BadEvent that says what is wrong with which field."""
     if isinstance(message, bytes):
         raise BadEvent(
-            "binary_message", "messages are JSON text; audio goes base64 in input_audio_buffer.append"
+            "binary_message",
+            "messages are JSON text; audio goes base64 in input_audio_buffer.append",
+            event_id=_own_id(message),
         )
     try:
         return _EVENTS.validate_json(message)
@@ -175,15 +180,16 @@ def typed_text(event: ItemCreate) -> str:
     """The text of a typed user message. Raises BadEvent where nothing can be read in it, and for other
     content: audio has its own event."""
     for number, part in enumerate(event.item.content):
-        if part.type != "input_text" or part.text is None:
+        if part.type != "input_text":
             raise BadEvent(
                 "unsupported_content",
-                f"a {part.type} part cannot be used here: send input_text (audio: input_audio_buffer.append)",
+                f"a part of the type {part.type[:40]!r} cannot be used here: send input_text "
+                "(audio: input_audio_buffer.append)",
                 param=f"item.content.{number}",
                 event_id=event.event_id,
             )
     text = " ".join(part.text for part in event.item.content if part.text).strip()
-    if all(unicodedata.category(character).startswith(_UNSEEN) for character in text):
+    if all(map(_is_unseen, text)):
         raise BadEvent("text_empty", "the message has no text", param="item.content", event_id=event.event_id)
     return text
 
@@ -193,7 +199,8 @@ def _explain(error: ValidationError, message: str) -> BadEvent:
     problem = error.errors(include_url=False)[0]
     kind = problem["type"]
     if kind == "json_invalid":
-        return BadEvent("invalid_json", f"not JSON: {problem['msg'].removeprefix('Invalid JSON: ')}")
+        reason = problem["msg"].removeprefix("Invalid JSON: ")
+        return BadEvent("invalid_json", f"not JSON: {reason}", event_id=_own_id(message))
     event_id = _own_id(message)
     if kind == "union_tag_invalid":
         tag = str(problem["ctx"]["tag"])[:80]
@@ -207,11 +214,16 @@ def _explain(error: ValidationError, message: str) -> BadEvent:
     return BadEvent("invalid_value", f"{name}: {where}: {problem['msg']}", param=where, event_id=event_id)
 
 
-def _own_id(message: str) -> str | None:
-    """The client's id of a message that is JSON but not an event."""
+def _is_unseen(character: str) -> bool:
+    return character in _BLANKS or unicodedata.category(character).startswith(_UNSEEN)
+
+
+def _own_id(message: str | bytes) -> str | None:
+    """The client's id of a message that is JSON, perhaps too deep or with halves of characters, but not an
+    event."""
     try:
         event: Any = json.loads(message)
     except (ValueError, RecursionError):
         return None
     found = event.get("event_id") if isinstance(event, dict) else None
-    return found if isinstance(found, str) else None
+    return found.encode(errors="replace").decode() if isinstance(found, str) else None
