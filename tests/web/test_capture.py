@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import soundfile
 
 from tests.calls.chromium import chromium
 from tests.web.scripted import on_loop, serving
-from tests.web.test_page import LISTENING, press
 
 RATE = 24_000
 _CAPTURED = """
@@ -80,17 +77,3 @@ async def test_a_channel_that_goes_is_left_for_the_one_that_speaks() -> None:
     assert np.abs(heard[: RATE // 5]).max() == pytest.approx(0.3, abs=0.01)
     assert np.abs(heard[RATE // 5 + 5000 :]).max() == pytest.approx(0.6, abs=0.01)
     assert np.abs(np.diff(heard)).max() < 0.15  # no click
-
-
-@on_loop
-async def test_a_stereo_microphone_in_opposite_phase_is_heard(tmp_path: Path) -> None:
-    file = tmp_path / "opposite.wav"
-    tone = 0.3 * np.sin(2 * np.pi * 300 * np.arange(60 * 16_000) / 16_000)
-    soundfile.write(file, np.stack([tone, -tone], axis=1), 16_000)
-    async with serving() as (server, service), chromium(microphone=file) as page:
-        await page.open(server.address)
-        await press(page, "call")
-        await page.until(LISTENING)
-        call = await service.first_call()
-        await call.until_heard(1.5)
-    assert np.sqrt(np.mean(call.heard[8000:] ** 2)) > 0.01

@@ -4,7 +4,8 @@ import { keepRunning } from "./sound.js";
 
 export const WIRE_RATE = 24000;
 
-// Both channels of a stereo microphone: a browser averages them to one, which silences those in opposite phase.
+// Both channels of a stereo microphone, where the browser gives them: averaged to one, those in opposite phase would
+// be silent. Chromium's echo canceller mixes them before any page hears them.
 const WISHES = { channelCount: 2, echoCancellation: true, noiseSuppression: true, autoGainControl: true };
 const PROBLEMS = {
   NotAllowedError: "denied",
