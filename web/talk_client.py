@@ -41,7 +41,7 @@ class TalkError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TalkTurn:
     """A turn as it was logged. `audio`: the reply as received, float32 mono at 24 kHz."""
 
     record: dict[str, Any]
@@ -63,7 +63,7 @@ class TalkClient:
     """A call in progress. The microphone is always open: between recordings it sends silence."""
 
     def __init__(self, socket: ClientConnection) -> None:
-        self.turns: list[Turn] = []
+        self.turns: list[TalkTurn] = []
         self._socket = socket
         self._speaker = Speaker()
         self._reported = (self._speaker.item, 0.0)
@@ -83,7 +83,7 @@ class TalkClient:
         """Wait until the agent has said its greeting, if it has one. Raises TalkError."""
         await self._until(lambda: self._greeted, patience, "the agent's greeting did not come to its end")
 
-    async def say(self, recording: Audio, patience: float = 60.0) -> list[Turn]:
+    async def say(self, recording: Audio, patience: float = 60.0) -> list[TalkTurn]:
         """Speak a recording (24 kHz mono), listen to the answer's end: one turn, or more if it has pauses.
 
         Raises TalkError when the server tells nothing for `patience` seconds, or the call ends before that.
@@ -222,7 +222,7 @@ class TalkClient:
     def _turn_is_over(self, event: dict[str, Any]) -> None:
         """The record comes after the reply's end."""
         self._unanswered.discard(caller_item(event["turn"]))
-        self.turns.append(Turn(event["record"], self._replies.pop(event["turn"], _NOTHING)))
+        self.turns.append(TalkTurn(event["record"], self._replies.pop(event["turn"], _NOTHING)))
 
 
 @contextlib.asynccontextmanager

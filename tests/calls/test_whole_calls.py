@@ -24,7 +24,7 @@ from pipeline.audio import Audio, float_to_pcm16
 from pipeline.telemetry.timeline import MARKS
 from tests.calls.conftest import BRISK, LiveServer
 from tests.machine import program, recordings
-from web.talk_client import WIRE_RATE, TalkClient, TalkError, Turn, socket_address, talking
+from web.talk_client import WIRE_RATE, TalkClient, TalkError, TalkTurn, socket_address, talking
 
 T = TypeVar("T")
 
@@ -60,24 +60,24 @@ def recognised(live: LiveServer, audio: Audio) -> str:
 
 
 @pytest.fixture(scope="module")
-def two_questions(live: LiveServer) -> list[Turn]:
+def two_questions(live: LiveServer) -> list[TalkTurn]:
     """A call of two questions; several tests look at it."""
     first, second = QUESTIONS[3], QUESTIONS[5]
 
-    async def talk(client: TalkClient) -> list[Turn]:
+    async def talk(client: TalkClient) -> list[TalkTurn]:
         return [*await client.say(spoken(first.text)), *await client.say(spoken(second.text))]
 
     return call(live, talk)
 
 
-def test_the_caller_is_understood_and_the_answers_fit(two_questions: list[Turn]) -> None:
+def test_the_caller_is_understood_and_the_answers_fit(two_questions: list[TalkTurn]) -> None:
     assert len(two_questions) == 2
     for turn, question in zip(two_questions, (QUESTIONS[3], QUESTIONS[5]), strict=True):
         assert word_error_rate(question.text, turn.record["caller_text"]) <= 0.2
         assert question.is_right(turn.record["reply_text"]), turn.record["reply_text"]
 
 
-def test_the_replys_audio_says_the_replys_text(live: LiveServer, two_questions: list[Turn]) -> None:
+def test_the_replys_audio_says_the_replys_text(live: LiveServer, two_questions: list[TalkTurn]) -> None:
     hold_phrase = plain(choose_agent("receptionist").hold_phrase)
     for turn in two_questions:
         said = plain(recognised(live, turn.audio)).removeprefix(
@@ -86,7 +86,9 @@ def test_the_replys_audio_says_the_replys_text(live: LiveServer, two_questions: 
         assert word_error_rate(turn.record["reply_text"], said) <= 0.25
 
 
-def test_the_log_has_both_turns_complete_and_in_order(live: LiveServer, two_questions: list[Turn]) -> None:
+def test_the_log_has_both_turns_complete_and_in_order(
+    live: LiveServer, two_questions: list[TalkTurn]
+) -> None:
     call_id = two_questions[0].record["call_id"]
     rows = [row for row in live.rows() if row["call_id"] == call_id]
     assert sorted(row["turn"] for row in rows) == [1, 2]
@@ -107,7 +109,7 @@ def test_the_log_has_both_turns_complete_and_in_order(live: LiveServer, two_ques
         assert turn.record["heard_text"] == turn.record["reply_text"]
 
 
-def test_the_second_turn_reads_only_its_own_words(two_questions: list[Turn]) -> None:
+def test_the_second_turn_reads_only_its_own_words(two_questions: list[TalkTurn]) -> None:
     second = two_questions[1].record
     assert second["prompt_tokens"] - second["cached_tokens"] < 40
 
@@ -116,7 +118,7 @@ def test_a_long_recorded_sentence_is_transcribed(live: LiveServer) -> None:
     recordings()
     (read,) = (one for one in read_aloud() if one.name == LIBRIVOX)
 
-    async def talk(client: TalkClient) -> list[Turn]:
+    async def talk(client: TalkClient) -> list[TalkTurn]:
         return await client.say(resampled(read.audio, RATE, WIRE_RATE))
 
     said = " ".join(turn.record["caller_text"] for turn in call(live, talk, BRISK))
@@ -126,7 +128,7 @@ def test_a_long_recorded_sentence_is_transcribed(live: LiveServer) -> None:
 def test_an_interruption_stops_the_audio_and_keeps_what_was_heard(live: LiveServer) -> None:
     question, interruption = spoken(QUESTIONS[18].text), spoken("No, wait. What does a filling cost?")
 
-    async def talk(client: TalkClient) -> list[Turn]:
+    async def talk(client: TalkClient) -> list[TalkTurn]:
         asking = asyncio.create_task(client.say(question))
         await client.interrupt(interruption, after=0.8)
         return await asking
@@ -139,12 +141,12 @@ def test_an_interruption_stops_the_audio_and_keeps_what_was_heard(live: LiveServ
 
 
 def test_two_callers_at_once(live: LiveServer) -> None:
-    async def one(text: str, speaker: str) -> list[Turn]:
+    async def one(text: str, speaker: str) -> list[TalkTurn]:
         async with talking(live.url, agent=BRISK) as client:
             await client.greeting()
             return await client.say(spoken(text, speaker))
 
-    async def both() -> list[list[Turn]]:
+    async def both() -> list[list[TalkTurn]]:
         return await asyncio.gather(one(QUESTIONS[3].text, "piper-joe"), one(QUESTIONS[5].text, "hibari"))
 
     (first,), (second,) = asyncio.run(both())

@@ -19,7 +19,7 @@ from pipeline.config import Settings
 from tests.web.scripted import ScriptedCall, ScriptedService, on_loop, serving, spoken_reply
 from web.commands import call, talk
 from web.speaker import Speaker
-from web.talk_client import TalkClient, TalkError, Turn, socket_address, talking
+from web.talk_client import TalkClient, TalkError, TalkTurn, socket_address, talking
 from web.waterfall import waterfall
 
 MARKS = {
@@ -89,7 +89,7 @@ async def test_each_recording_is_spoken_after_the_answer_to_the_one_before() -> 
 
 
 @contextlib.asynccontextmanager
-async def saying() -> AsyncIterator[tuple[ScriptedCall, asyncio.Task[list[Turn]]]]:
+async def saying() -> AsyncIterator[tuple[ScriptedCall, asyncio.Task[list[TalkTurn]]]]:
     """A caller who has begun to speak a recording."""
     async with serving() as (server, service), talking(server.address) as client:
         call = await meet(service, client)
@@ -98,7 +98,7 @@ async def saying() -> AsyncIterator[tuple[ScriptedCall, asyncio.Task[list[Turn]]
         yield call, said
 
 
-async def answer_and_hear_more(call: ScriptedCall, said: asyncio.Task[list[Turn]]) -> None:
+async def answer_and_hear_more(call: ScriptedCall, said: asyncio.Task[list[TalkTurn]]) -> None:
     """The first turn is answered, but there is speech after it: the caller waits for what becomes of it."""
     await answer(call, 1)
     await call.say(events.SpeechStarted(2, 1, 300))
@@ -314,5 +314,5 @@ async def test_a_server_of_ones_own_does_not_want_a_running_ones_ports(
 
 
 def test_a_turn_is_reported_as_logged() -> None:
-    turn = Turn(RECORD, np.zeros(12_000, np.float32))
+    turn = TalkTurn(RECORD, np.zeros(12_000, np.float32))
     assert turn.as_dict()["audio_seconds"] == 0.5

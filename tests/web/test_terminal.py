@@ -18,7 +18,7 @@ from llm.explain import ExplainedPass, Explanation
 from pipeline.telemetry.latency_log import LatencyLog
 from web.cli import run
 from web.commands import call, explain, talk
-from web.talk_client import Turn
+from web.talk_client import TalkTurn
 from web.terminal import likeness, show_on_any_terminal
 
 ENCODINGS = ["ascii", "latin-1", "cp1252", "koi8-r", "cp037", "utf-16", "utf-8"]
@@ -117,7 +117,7 @@ def test_errors_with_names_of_any_characters(printed: Printed, monkeypatch: pyte
 
 
 def test_a_conversation(printed: Printed) -> None:
-    shown = printed(lambda: talk._show(Turn(RECORD, np.zeros(0, np.float32))))
+    shown = printed(lambda: talk._show(TalkTurn(RECORD, np.zeros(0, np.float32))))
     assert "Agent" in shown
     assert "recognition" in shown
     assert any(bar in shown for bar in ("▒", ":::"))

@@ -54,12 +54,12 @@ Latency = Annotated[float, typer.Option(min=0, max=2000, help="One way, in milli
 Loss = Annotated[float, typer.Option(min=0, max=1, help="Share of the caller's frames that are lost.")]
 
 
-class CallFailed(Exception):
+class CallNotMade(Exception):
     """The call did not come about, or nobody answered; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HeardAnswer:
     """Seconds from the end of what the caller said to the first sound of the answer, and how long it was."""
 
     after: float
@@ -76,10 +76,10 @@ def call(
     latency_ms: Latency = 40.0,
     loss: Loss = 0.0,
 ) -> None:
-    expected = (UnusableRecording, CallFailed, CannotListen, CannotStart, TracingUnavailable, OSError)
+    expected = (UnusableRecording, CallNotMade, CannotListen, CannotStart, TracingUnavailable, OSError)
     with clear_errors(*expected):
         if carrier not in SHAPES:
-            raise CallFailed(f"there is no carrier {carrier!r}; there are: {', '.join(SHAPES)}")
+            raise CallNotMade(f"there is no carrier {carrier!r}; there are: {', '.join(SHAPES)}")
         if save is not None:
             check_destination(save, files)
         recordings = [(file, read_recording(file)) for file in files]
@@ -106,14 +106,14 @@ async def _call(
             socket = await stack.enter_async_context(connect(url.rstrip("/") + shape.path, proxy=None))
         except InvalidStatus as refused:
             reason = bytes(refused.response.body or b"").decode(errors="replace").strip()
-            raise CallFailed(f"the server refused the call: {reason}") from None
+            raise CallNotMade(f"the server refused the call: {reason}") from None
         except (
             WebSocketException,
             OSError,
             TimeoutError,
             ValueError,
         ) as error:  # of a port that is none, too
-            raise CallFailed(f"no call to {url}: {error}") from None
+            raise CallNotMade(f"no call to {url}: {error}") from None
         phone = SimulatedCall(shape, SocketLink(socket), network=network)
         running = asyncio.create_task(phone.run())
         try:
@@ -134,7 +134,7 @@ async def _converse(
     for file, recording in recordings:
         answer = await _say(phone, recording, answered)
         if answer is None:
-            raise CallFailed(f"{file}: the call ended, or {_ANSWER_SECONDS:g} s passed, without an answer")
+            raise CallNotMade(f"{file}: the call ended, or {_ANSWER_SECONDS:g} s passed, without an answer")
         console.print(
             f"{escape(str(file))}: answered after [bold]{answer.after * 1000:.0f} ms[/],"
             f" {answer.seconds:.1f} s long",
@@ -143,7 +143,7 @@ async def _converse(
         )
 
 
-async def _say(phone: SimulatedCall, recording: Audio, answered: asyncio.Event | None) -> Answer | None:
+async def _say(phone: SimulatedCall, recording: Audio, answered: asyncio.Event | None) -> HeardAnswer | None:
     """Speak, and hear the answer out. Without `answered` a slow machine's long pause counts as its end."""
     phone.say(_without_silence_after(recording), WIRE_RATE)
     await phone.until_said()
@@ -155,7 +155,7 @@ async def _say(phone: SimulatedCall, recording: Audio, answered: asyncio.Event |
                 await _either(answered, phone.over)
             await phone.until_quiet(_QUIET_SECONDS)
     times = phone.audible_since(said)
-    return Answer(times[0] - said, times[-1] - times[0]) if times else None
+    return HeardAnswer(times[0] - said, times[-1] - times[0]) if times else None
 
 
 async def _either(*events: asyncio.Event) -> None:

@@ -27,7 +27,7 @@ from web.commands.recordings import (
 from web.options import with_settings
 from web.output import clear_errors, console, errors, print_json
 from web.server import CannotListen, Server
-from web.talk_client import WIRE_RATE, TalkError, Turn, talking
+from web.talk_client import WIRE_RATE, TalkError, TalkTurn, talking
 from web.waterfall import waterfall
 
 _GAP_SECONDS = 0.5
@@ -63,7 +63,7 @@ def talk(
         if save is not None:
             check_destination(save, files)
         recordings = [(file, read_recording(file)) for file in files]
-        turns: list[Turn] = []
+        turns: list[TalkTurn] = []
         try:
             asyncio.run(_talk(settings, url, recordings, turns, quiet=as_json))
         finally:  # what was answered until it failed is not lost with the rest
@@ -77,7 +77,7 @@ async def _talk(
     settings: Settings,
     url: str | None,
     recordings: list[tuple[Path, Audio]],
-    turns: list[Turn],
+    turns: list[TalkTurn],
     *,
     quiet: bool,
 ) -> None:
@@ -117,7 +117,7 @@ async def _own_server(settings: Settings) -> AsyncIterator[str]:
         await server.stop()
 
 
-def _show(turn: Turn) -> None:
+def _show(turn: TalkTurn) -> None:
     console.print(f"[bold]You[/]    {escape(turn.record['caller_text'])}", highlight=False)
     console.print(f"[bold]Agent[/]  {escape(turn.record['reply_text'])}", highlight=False)
     if turn.record["heard_text"] != turn.record["reply_text"]:
@@ -126,7 +126,7 @@ def _show(turn: Turn) -> None:
     console.print()
 
 
-def _save(file: Path, turns: list[Turn]) -> None:
+def _save(file: Path, turns: list[TalkTurn]) -> None:
     """All answers, with a short silence between them."""
     gap = np.zeros(int(_GAP_SECONDS * WIRE_RATE), np.float32)
     pieces = [piece for turn in turns for piece in (turn.audio, gap)][:-1]

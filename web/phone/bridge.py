@@ -108,7 +108,7 @@ class PhoneFrontEnd:
             log.info(
                 "call %s: %s call %s, stream %s", call.id, carrier.name, started.call_id, started.stream_id
             )
-            listener = _Listener(call, carrier, started, peer, complaints)
+            listener = _CarrierReader(call, carrier, started, peer, complaints)
             tails = asyncio.create_task(peer.send_tails())
             try:
                 await conduct(call, listener.listen(messages))
@@ -171,7 +171,7 @@ async def _first_start(
     return None
 
 
-class _Listener:
+class _CarrierReader:
     """Acts on what the carrier sends during a call. Only audio waits for its time."""
 
     def __init__(

@@ -64,7 +64,7 @@ class RealtimeFrontEnd:
             with self._switchboard.line(peer, agent=_wanted_agent(request), origin="web") as call:
                 created = peer.translator.event("session.created", session=session.describe(call.agent))
                 await peer.put(created)
-                await conduct(call, _Listener(peer, session, call).listen())
+                await conduct(call, _ClientReader(peer, session, call).listen())
         except CallRefused as refused:
             await self._refuse(socket, peer, refused)
         except PeerGone:
@@ -102,7 +102,7 @@ def _typed_text(event: client.ItemCreate, *, waiting: int) -> str:
     return text
 
 
-class _Listener:
+class _ClientReader:
     """Acts on the messages of one client.
 
     What steers the call is taken at once. Only audio waits for its time, and behind it the events whose

@@ -16,7 +16,7 @@ from pipeline.config import Settings
 from pipeline.telemetry.tracing import TracingUnavailable
 from tests.web.phone.served import phone_settings, serving
 from web.cli import main
-from web.commands.call import CallFailed, _call
+from web.commands.call import CallNotMade, _call
 from web.phone.simulator.line import Network
 
 SPEECH = np.full(14_400, 0.9, np.float32)
@@ -60,7 +60,7 @@ def test_a_recording_is_answered(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("url", ["ws://localhost:port", "ws://[::1", "http://localhost"])
 def test_an_address_that_is_none_is_named(url: str) -> None:
-    with pytest.raises(CallFailed, match="no call to"):
+    with pytest.raises(CallNotMade, match="no call to"):
         asyncio.run(_call(Settings(), "twilio", url, [], Network(), None))
 
 
@@ -73,7 +73,7 @@ def test_a_call_that_does_not_come_about_says_why(settings: Settings | None, rea
             async with serving(settings) as served:
                 await _call(Settings(), "twilio", served.address(""), [], Network(), None)
 
-    with pytest.raises(CallFailed, match=reason):
+    with pytest.raises(CallNotMade, match=reason):
         asyncio.run(talk())
 
 
