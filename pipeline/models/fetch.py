@@ -2,6 +2,10 @@
 
 No source is trusted: bytes are hashed while they are written, and a file appears under its final name only
 when size and hash are right. What a broken-off attempt fetched is kept and used by the next one.
+
+`huggingface_hub` (1.31 and 2.4 were tried, over HTTP) deletes what a failed download has fetched, and keeps
+and returns a file of the right size whose bytes are wrong. It tries a hub that refuses connections for 24 s a
+file and one that does not answer for at least 300 s, and takes no mirror without the hub's own headers.
 """
 
 from __future__ import annotations

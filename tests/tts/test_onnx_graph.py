@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hibari.voices import voice_path
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from tts.onnx_graph import FLOAT, CutError, Graph, Tensor
 from tts.onnx_session import session
@@ -45,6 +46,55 @@ def test_dependencies_are_followed_both_ways(graph: Graph) -> None:
     assert "f0" not in graph.behind([last])
     assert graph.crossing([last], ["lh"]) == []
     assert graph.crossing(["/dec.7/dw/Conv_output_0"], ["lh"]) == ["/dec.6/Add_1_output_0"]
+
+
+def test_noted_shapes_stay_behind(graph: Graph, model: bytes) -> None:
+    """ONNX Runtime optimises by them: with them the voice's samples are others."""
+    part = ModelProto.FromString(graph.part({}, ["lh"]))
+    assert ModelProto.FromString(model).graph.value_info
+    assert not part.graph.value_info
+
+
+@pytest.mark.parametrize(("condition", "expected"), [(True, [1.0, 3.0]), (False, [10.0, 12.0])])
+def test_bodies_keep_what_they_take_from_around_them(condition: bool, expected: list[float]) -> None:
+    """The branches of the `If` read a tensor and two weights that are none of its inputs."""
+
+    def branch(output: str, weight: str) -> object:
+        add = helper.make_node("Add", ["middle", weight], [output])
+        return helper.make_graph(
+            [add], output, [], [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
+        )
+
+    nodes = [
+        helper.make_node("Relu", ["input"], ["middle"]),
+        helper.make_node(
+            "If",
+            ["condition"],
+            ["chosen"],
+            then_branch=branch("one_more", "one"),
+            else_branch=branch("ten_more", "ten"),
+        ),
+        helper.make_node("Neg", ["chosen"], ["output"]),
+    ]
+    inputs = [
+        helper.make_tensor_value_info("input", TensorProto.FLOAT, [2]),
+        helper.make_tensor_value_info("condition", TensorProto.BOOL, []),
+    ]
+    outputs = [helper.make_tensor_value_info("output", TensorProto.FLOAT, [2])]
+    weights = [numpy_helper.from_array(np.float32([value] * 2), n) for n, value in (("one", 1), ("ten", 10))]
+    whole = helper.make_model(
+        helper.make_graph(nodes, "branches", inputs, outputs, weights),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    graph = Graph(whole.SerializeToString())
+    assert "chosen" in graph.behind(["middle"])
+    values = {"condition": np.asarray(condition)}
+    for start, value in (("input", [-1, 2]), ("middle", [0, 2])):
+        cut = {} if start == "input" else {start: Tensor(FLOAT, 1)}
+        network = session(graph.part(cut, ["chosen"]), 1)
+        (answer,) = network.run(None, values | {start: np.float32(value)})
+        assert answer.tolist() == expected
 
 
 def test_weights_have_shapes(graph: Graph) -> None:
