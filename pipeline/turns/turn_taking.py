@@ -121,6 +121,7 @@ class TurnTaking:
         )
         self._cut_at: int | None = None  # a turn was cut off here, in the middle of speech
         self.unrecognised: Turn | None = None  # committed before its words were known
+        self._typed_behind: list[str] = []  # meanwhile: what was said comes first
         self._passes: asyncio.Task[None] | None = None
 
     # ---- audio
@@ -321,8 +322,11 @@ class TurnTaking:
         self._commit(turn, turn.under_way or turn.begin_revision())
 
     def typed(self, text: str) -> None:
-        """A turn without speech. What the caller is saying meanwhile is dropped; so is what the agent
-        says."""
+        """A turn without speech, behind the words of one that was committed before. What the caller is saying
+        meanwhile is dropped; so is what the agent says."""
+        if self.unrecognised is not None:
+            self._typed_behind.append(text)
+            return
         if (turn := self.turn) is not None:
             self._dismiss(turn)
             if turn.told:  # its number is used up
@@ -389,6 +393,8 @@ class TurnTaking:
             self._answer(turn, revision, transcript)
         else:
             self._announcer.transcript(turn, "")
+        while self._typed_behind and self.unrecognised is None:
+            self.typed(self._typed_behind.pop(0))
 
     def _answer(self, turn: Turn, revision: Revision, transcript: Transcript) -> None:
         text = transcript.text.strip()

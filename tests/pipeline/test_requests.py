@@ -8,7 +8,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from fixtures.fakes import Scene, agent, question
+from fixtures.fakes import HELLO, Scene, agent, question
 from fixtures.virtual_time import run
 from pipeline.agent import Interruptions
 from pipeline.call import Call
@@ -115,6 +115,27 @@ def test_a_typed_message_replaces_the_audio_that_was_sent_before_it() -> None:
         "Where are you?"
     ]
     assert len(scene.peer.of(ReplyStarted)) == 1
+
+
+@pytest.mark.parametrize("messages", [1, 2])
+@pytest.mark.parametrize("said", ["What time is it?", ""])
+def test_a_typed_message_behind_a_turn_that_was_ended_comes_behind_its_words(
+    said: str, messages: int
+) -> None:
+    """They are still being recognised then; the answer to what was typed last is the one that is heard."""
+    ask = Asking()
+    typed = [f"Message {number}." for number in range(messages)]
+    scene = question(
+        words=HELLO if said else [],
+        actions=[(2.001, ask), *((2.101, lambda call, text=text: call.say_text(text)) for text in typed)],
+        stage_seconds={"asr": 1.0},
+        speculate=False,
+    )
+    run(scene.play())
+    assert ask.turns == [1]
+    assert [record.caller_text for record in scene.records] == [*filter(None, [said]), *typed]
+    assert [record.status for record in scene.records][-1] == "completed"
+    assert {record.status for record in scene.records[:-1]} <= {"interrupted"}
 
 
 def test_who_waits_when_the_call_ends_waits_no_longer() -> None:
