@@ -252,5 +252,5 @@ NUMBERS: list[Rule] = [
     rule(rf"(?P<sign>)(?P<low>{NUMBER})-(?=[^\W\d_]{{2}})", _hyphenated, "digit"),
     rule(rf"{SIGN}(?P<low>\d{{1,3}}(?:[ ]\d{{3}}){{1,4}})(?![\d-]|[ ]\d)", _spaced_thousands),
     rule(rf"{SIGN}(?P<low>{NUMBER})", _number),
-    rule(r"\d+", lambda match, lexicon: one_by_one(match[0], lexicon.code), "digit"),
+    rule(r"\d{1,400}", lambda match, lexicon: one_by_one(match[0], lexicon.code), "digit"),
 ]

@@ -42,7 +42,7 @@ _COUNTED = word_set(
     "leute stück euro dollar prozent minuten stunden tage personnes minutes heures jours personas minutos "
     "horas días"
 )
-_ONWARD = re.compile(r"[ -]([^\W\d_]+)")
+_ONWARD = re.compile(r"[ -]([^\W\d_]{1,40})")
 
 
 def is_counted(text: str, end: int, *, surely: bool = False) -> bool:
@@ -143,7 +143,7 @@ _AMOUNT_OF = re.compile(
 def _cued(cue: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?<!\w)(?P<cue>{cue})(?!\w)(?:(?<=no)\.|(?<=nr)\.|(?<=ref)\.)?(?!\sof\s(?!{_THE}\s))"
-        rf"(?P<aside>{_ASIDE})?(?P<link>{_LINK})?\s*{_OPEN}",
+        rf"(?P<aside>{_ASIDE})?(?P<link>{_LINK})?\s*(?:(?:le|la|die|das|el)\s)?{_OPEN}",
         re.IGNORECASE,
     )
 
