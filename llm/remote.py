@@ -29,8 +29,9 @@ _POLL_SECONDS = 0.02
 _STALL_SECONDS = 1.0
 _MOST_WAITING = 1024
 _GREETING_TOKENS = 256
-_THOUGHTS = ("reasoning_content", "reasoning", "thinking", "thoughts", "reasoning_details")
-"""Where servers put thoughts in a delta, beside the content."""
+_THOUGHTS = frozenset({"reasoning", "thinking", "thought", "thoughts", "think", "reflection"})
+"""Words in the names under which servers put thoughts in a delta, beside the content: ``reasoning_content``,
+``reasoning_details``, ``thinking_blocks``."""
 
 
 class RemoteError(RuntimeError):
@@ -282,7 +283,7 @@ def _request(model: str, messages: Sequence[Message], sampling: Sampling) -> dic
 def _pieces(delta: Mapping[str, Any]) -> Iterator[tuple[bool, str]]:
     """What a delta brings, in order: whether it is a thought, and its text. Content may be a list of parts
     with their types, as Mistral sends it."""
-    if any(delta.get(name) for name in _THOUGHTS):
+    if any(value and not _THOUGHTS.isdisjoint(name.lower().split("_")) for name, value in delta.items()):
         yield True, ""
     content = delta.get("content") or ""
     for part in [content] if isinstance(content, str) else content:
@@ -290,6 +291,8 @@ def _pieces(delta: Mapping[str, Any]) -> Iterator[tuple[bool, str]]:
             kind, text = "text", part
         else:
             kind, text = str(part.get("type", "text")), part.get("text") or ""
+            if part.get("thought") is True:  # Gemini's parts
+                kind = "thought"
         if kind not in ("text", "output_text") or text:
             yield kind not in ("text", "output_text"), text
 

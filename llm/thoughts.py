@@ -17,13 +17,44 @@ from dataclasses import dataclass
 from typing import Literal
 
 _NAME = "[A-Za-z][A-Za-z_:.-]{0,31}"
-_MARK = re.compile(rf"<[|｜]?/?{_NAME}[|｜]?>|\[/?[A-Z]{{5,12}}\]|◁/?[a-z_]{{3,20}}▷")
-_PART_OF_ONE = re.compile(rf"<[|｜]?/?(?:{_NAME})?[|｜]?|\[/?[A-Z]{{0,12}}|◁/?[a-z_]{{0,20}}")
-_BEGINS = re.compile(r"[<\[◁]")
+_THOUGHT_NAME = (
+    r"[A-Za-z_:.-]{0,20}(?:think|thought|reason|reflect|monologue|scratchpad|analysis)[a-z_:.-]{0,20}"
+)
+_BEFORE_NAME = r"<[ \t]{0,2}\\?/?[ \t]{0,2}"
+_VALUE = r"(?:\"[^\"<>\n]{0,60}\"|'[^'<>\n]{0,60}'|[^\s\"'<>/]{1,60})"
+_ATTRIBUTES = rf"(?:\s{{1,4}}[A-Za-z][\w:-]{{0,30}}={_VALUE}){{0,4}}\s{{0,4}}/?"
+_WITHIN = r"/?[ ]?[A-Za-z_]{3,20}"
+_BRACKETS = {"[": "]", "{": "}", "【": "】", "＜": "＞", "〈": "〉", "⟨": "⟩", "《": "》", "◁": "▷"}
+"""Beside angle brackets; in these only the plain names of a thought count."""
+_MARK = re.compile(
+    rf"<[|｜]?/?{_NAME}[|｜]?>|{_BEFORE_NAME}(?i:{_THOUGHT_NAME}){_ATTRIBUTES}>|"
+    + "|".join(rf"{re.escape(begin)}{_WITHIN}{re.escape(end)}" for begin, end in _BRACKETS.items())
+)
+_PART_OF_ONE = re.compile(
+    rf"<[|｜]?/?(?:{_NAME})?[|｜]?|{_BEFORE_NAME}(?:[A-Za-z_:.-]{{1,60}})?"
+    rf"|{_BEFORE_NAME}(?i:{_THOUGHT_NAME})\s[^<>\n]{{0,200}}"
+    rf"|{_BEFORE_NAME}(?i:{_THOUGHT_NAME})\s{{0,4}}/?"
+    rf"|[{re.escape(''.join(_BRACKETS))}](?:/?[ ]?[A-Za-z_]{{0,20}})?"
+)
+_BEGINS = re.compile(f"[<{re.escape(''.join(_BRACKETS))}]")
+_MARK_NAME = re.compile(r"\W*([A-Za-z][A-Za-z_:.-]*)")
 _CHANNEL = re.compile(r"\s*([a-z]+)")
 
 _THINKING = frozenset({"think", "thinking", "thought", "thoughts", "antthinking"})
-_KINDS_OF_THOUGHT = _THINKING | {"reasoning", "reflection", "scratchpad", "monologue", "analysis"}
+_KINDS_OF_THOUGHT = _THINKING | {
+    "reasoning",
+    "reason",
+    "reflection",
+    "reflect",
+    "scratchpad",
+    "scratch",
+    "monologue",
+    "analysis",
+    "cot",
+    "rationale",
+    "deliberation",
+    "planning",
+}
 _ANSWER = frozenset({"answer", "response", "solution", "output", "final"})
 _HARMONY = frozenset({"channel", "message", "start", "end", "return", "call", "constrain"})
 
@@ -51,7 +82,8 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class _ThoughtMark:
-    """`act`: open or close a thought; `shut`, the same where one is open; `channel`, of gpt-oss; `drop`."""
+    """`act`: open or close a thought; `shut`, the same where one is open; `channel`, of gpt-oss; `drop`;
+    `empty`, a thought that is closed where it opens."""
 
     act: str
     kind: str = ""
@@ -99,6 +131,7 @@ class Thoughts:
         self._closing = ""  # the phrase that ends a thought which a phrase began
         self._began = False  # something but white space has come
         self._had_thoughts = bool(opened)
+        self._reopened = 0  # marks that opened a thought of a kind which was open
 
     @property
     def thinking(self) -> bool:
@@ -228,13 +261,16 @@ class Thoughts:
             return self._channel(behind, last)
         if mark.act == "drop" and not self._had_thoughts and found[0][1] not in "|｜":
             return "text"
-        if mark.act == "open" and not self._open and not _begins_sentence(self._text):
+        if mark.act in ("open", "empty") and not self._open and not _begins_sentence(self._text):
             if not behind:
                 return "text" if last else "wait"
             if not (behind[0].isalnum() or behind[0] in "\n<"):
                 return "text"
         verdict: _Verdict = "taken"
-        if mark.act == "close" and not self._open and not self._had_thoughts:
+        if mark.act == "close" and not self._open and self._reopened:
+            self._reopened -= 1  # what came since was still the outer thought
+            verdict = "recall" if self._text.strip() else "taken"
+        elif mark.act == "close" and not self._open and not self._had_thoughts:
             verdict = self._stray(behind, last)
             if verdict in ("wait", "text"):
                 return verdict
@@ -247,6 +283,8 @@ class Thoughts:
         if mark.act == "open":
             if mark.kind not in self._open:
                 self._open.append(mark.kind)
+            else:
+                self._reopened += 1
             self._had_thoughts = self.thought = True
         elif mark.act in ("close", "shut"):
             self._close(mark.kind)
@@ -301,18 +339,33 @@ def _begins_sentence(text: str) -> bool:
 
 def _meaning(mark: str) -> _ThoughtMark | None:
     """What a mark stands for; None for any other tag."""
-    body = mark.strip("<>[]◁▷|｜")
-    ends = body.startswith("/")
-    name = body.removeprefix("/").lower()
+    found = _MARK_NAME.match(mark)
+    if found is None:
+        return None
+    ends = "/" in mark[: found.start(1)]
+    name = found[1].lower()
     words = re.split("[_:.-]", name)
+    if mark[0] in _BRACKETS:
+        return _bracketed(mark, name, ends)
     if mark in ("<|channel>", "<channel|>"):  # Gemma 4's brackets say which end they are
         return _ThoughtMark("open" if mark[1] == "|" else "close", "channel")
     if mark[1] in "|｜" and name in _HARMONY:
         return _harmony(name)
     if thought := next((word for word in words if word in _KINDS_OF_THOUGHT), None):
+        if mark.endswith("/>") and not ends:
+            return _ThoughtMark("empty")
         closes = ends or not {"end", "stop"}.isdisjoint(words)
         return _ThoughtMark("close" if closes else "open", "think" if thought in _THINKING else thought)
     return _ThoughtMark("drop") if not _ANSWER.isdisjoint(words) else None
+
+
+def _bracketed(mark: str, name: str, ends: bool) -> _ThoughtMark | None:
+    """In other brackets than angles: answers have words of their own in them (``[OPTIONAL]``, ``{name}``)."""
+    if name in _ANSWER and name.upper() in mark:
+        return _ThoughtMark("drop")
+    if name not in _KINDS_OF_THOUGHT:
+        return None
+    return _ThoughtMark("close" if ends else "open", "think" if name in _THINKING else name)
 
 
 def _harmony(name: str) -> _ThoughtMark:

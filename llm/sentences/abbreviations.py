@@ -54,6 +54,9 @@ ENGLISH = Abbreviations(
         "m.b.a ll.b ll.m d.d.s r.n esq u.s.a u.s.s.r u.a.e d.c l.a n.y n.j b.c a.d b.c.e c.e r.i.p p.s "
         "b.i.d t.i.d q.i.d p.r.n abbr admin acct appt amt bal qty wk yr yrs mo mos qtr alt elev ind intl "
         "natl org orig pop prev pub sci tech vac var gal dist dir pkg pkgs pmt mtg sched hdqrs svc hosp med "
+        "cust rep dep ins presc pharm subj veh lic conf msg msgs "
+        "addl dlvy mthly wkly yrly stmt appts accts addrs depts mgrs rms bldgs reps svcs "
+        "pymt desc req reg exp a.s.a.p e.t.a f.y.i r.s.v.p "
         "inv ste std recd hgt wdth wt ht mktg maint mdse whse gov rev prof sgt capt lt col det insp hon"
     ),
     capitalised=_words(

@@ -53,11 +53,16 @@ ALWAYS = BoundaryRule(lower=True, digit=True, quote=True, other=True, capitals=_
 BEFORE_CAPITAL = BoundaryRule(quote=True, capitals=_CAPITALS)
 BEFORE_OPENER = BoundaryRule(capitals=_SENTENCE_OPENERS)
 AFTER_CLOCK = BoundaryRule(quote=True, capitals=_CAPITALS - _ZONES_AND_DAYS)
+AFTER_DAY = BoundaryRule(quote=True, capitals=_CAPITALS - frozenset("JFMASOND"))
+"""``Mon. Jan. 5``: months begin with these."""
+AFTER_COMPANY = BoundaryRule(quote=True, capitals=_CAPITALS - frozenset("L"))
+"""``Acme Co. Ltd.``"""
 UNLESS_DIGIT = replace(ALWAYS, digit=False)
 GERMAN_ORDINAL = replace(ALWAYS, lower=False, digit=False, capitals=frozenset())
 
 _COUNTRIES = frozenset({"u.s", "u.k", "e.u", "u.n"})
 _CLOCK = frozenset({"a.m", "p.m"})
+_DAYS = frozenset({"mon", "tue", "tues", "wed", "weds", "thu", "thur", "thurs", "fri", "sat", "sun"})
 _NAMES_WITH_SHOUT = frozenset({"yahoo", "jeopardy", "wham", "yum", "oklahoma"})
 _LABELS = frozenset(
     {
@@ -111,6 +116,8 @@ _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _NUMBER = re.compile(r"[#$€£¥]?\d[\d.,:]*")
 _CLIPPED = re.compile(r"([b-df-hj-np-tv-z])\1[b-df-hj-np-rt-z]$")
 """A doubled consonant and another one but ``s``: ``appt``, ``addr``, ``assn``."""
+_SAYABLE = re.compile(r"[aeiou]|y(?!$)|^(?:[a-z]{1,2}|s[a-z]{2})y$")
+"""A vowel; a ``y`` at the end is one of a short word only (``dry``, not ``dlvy`` or ``mthly``)."""
 _MARKER = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5})")
 _STREETS = frozenset(
     {
@@ -179,6 +186,8 @@ def after_stop(words: Words, table: Abbreviations) -> BoundaryRule:
     if _NUMBER.fullmatch(word):
         return GERMAN_ORDINAL if table.ordinal_stop and len(word) <= 2 else ALWAYS
     if lower in table.numbered and lower not in table.may_end:
+        if words.before[-1:] == ".":
+            return BEFORE_CAPITAL  # "the acct. no. is": no word that ends a sentence
         return UNLESS_DIGIT if len(word) > 1 else BEFORE_CAPITAL
     if lower in table.never:
         return NEVER
@@ -190,6 +199,10 @@ def after_stop(words: Words, table: Abbreviations) -> BoundaryRule:
         return BEFORE_CAPITAL if not words.before_that[:1].isdigit() else NEVER
     if lower in table.titles and word[0].isupper():
         return NEVER
+    if lower in _DAYS and word[0].isupper():
+        return AFTER_DAY
+    if lower == "co":
+        return AFTER_COMPANY
     if lower in table.may_end or (lower in table.capitalised and word[0].isupper()):
         return BEFORE_CAPITAL
     if len(word) == 1 and word.isalpha():
@@ -223,7 +236,7 @@ def _looks_like_a_word(word: str) -> bool:
     if not (word.isascii() and word.isalpha()) or (word.isupper() and len(word) > 1):
         return True
     letters = word.lower()
-    return any(letter in "aeiouy" for letter in letters) and not _CLIPPED.search(letters)
+    return bool(_SAYABLE.search(letters)) and not _CLIPPED.search(letters)
 
 
 def is_list_marker(word: str) -> bool:

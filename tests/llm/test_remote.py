@@ -215,6 +215,15 @@ THINKING_SERVERS = {
     "reasoning": [delta(reasoning="They ask."), delta(content="We open"), delta(content=" at 9.")],
     "thinking": [delta(thinking="They ask."), delta(content="We open at 9.")],
     "details": [delta(content="", reasoning_details=[{"text": "They ask."}]), delta(content="We open at 9.")],
+    "blocks": [
+        delta(content=None, thinking_blocks=[{"type": "thinking", "thinking": "They ask."}]),
+        delta(content="We open at 9."),
+    ],
+    "marked parts": [
+        delta(content=[{"text": "They ask.", "thought": True}]),
+        delta(content=[{"text": "We open at 9."}]),
+    ],
+    "attributes": [delta(content='<think effort="low">They ask.'), delta(content="</think >We open at 9.")],
     "parts": [
         delta(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "They ask."}]}]),
         delta(content=[{"type": "text", "text": "We open at 9."}]),

@@ -1,13 +1,18 @@
 """What is written against what is said, and that nothing a model writes makes it fail."""
 
 import csv
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from re import _constants, _parser  # type: ignore[attr-defined]
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tts.speakable import Spoken, speakable
+from tts.speakable import _RULES, Spoken, speakable
+from tts.text.phones import _NUMBER
 
 _TABLES = ("speakable", "telephone", "code", "markup", "abbreviation")
 _ROWS = [
@@ -170,9 +175,36 @@ def test_odd_texts(written: str, spoken: str) -> None:
     assert speakable(written).text == spoken
 
 
+def _unbounded(parsed: Any) -> Iterator[str]:
+    """The repeats of a parsed pattern that have no greatest number."""
+    for operation, argument in parsed:
+        if operation in (_constants.MAX_REPEAT, _constants.MIN_REPEAT, _constants.POSSESSIVE_REPEAT):
+            if argument[1] == _constants.MAXREPEAT:
+                yield str(argument)
+            yield from _unbounded(argument[2])
+        elif operation == _constants.BRANCH:
+            for branch in argument[1]:
+                yield from _unbounded(branch)
+        elif operation == _constants.SUBPATTERN:
+            yield from _unbounded(argument[-1])
+        elif operation in (_constants.ASSERT, _constants.ASSERT_NOT):
+            yield from _unbounded(argument[1])
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [rule.pattern.pattern for rule in _RULES if isinstance(rule.pattern, re.Pattern)] + [_NUMBER.pattern],
+)
+def test_no_rule_looks_ahead_without_bound(pattern: str) -> None:
+    """One that is tried at every word would take the square of the length of a long run of digits."""
+    assert list(_unbounded(_parser.parse(pattern, re.VERBOSE))) == []
+
+
 _REPEATED = "a 1 1, 1. a. A- 1- $ ( [ * ` < a@ http:// a/ $1 ' \\ & 1: 1/ # _ é 好 | a.b@ [a]( &amp"
 _UNITS = [
     *_REPEATED.split(" "),
+    "111 ",
+    "12 ",
     "A ",
     "1 ",
     "\n",

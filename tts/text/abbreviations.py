@@ -115,7 +115,7 @@ ABBREVIATIONS: list[Rule] = [
     rule(r"(?P<name>[AaPp])\.[Mm](?P<stop>\.?)(?!\w)", _half_of_day, "letter", english=True),
     rule(
         r"(?P<name>[Nn]os?|[Nn][°º]|№|pp?|[Pp]g|[Cc]h(?:ap)?|[Ff]igs?|[Ee]q|[Ss]ec|[Aa]rt|[Vv]ol|[Ee]xt|[Aa]pt|[Ss]te|[Rr]m"
-        r"|[Cc]a|[Rr]te)(?:\.[ ]?|(?<=[°º№])[ ]?)\#?(?=\d)",
+        r"|[Cc]a|[Rr]te|[Hh]wy)(?:\.[ ]?|(?<=[°º№])[ ]?)\#?(?=\d)",
         _before_number,
         english=True,
     ),

@@ -182,7 +182,7 @@ VERSIONS: list[Rule] = [
 CODES: list[Rule] = [
     rule(r"[A-Z]{1,3}&[A-Z]{1,3}(?![\w&])", _all_letters, "letter"),
     rule(r"[A-Z0-9](?:[ ][A-Z0-9]){1,40}(?![\w'&@$€£%]|[.,:-]\d|[-/]\w)", _spaced),
-    rule(r"[A-HJ-Z]\.(?=[ ][A-Z][^\W\d_])", _initial, "letter", english=True),
+    rule(r"[A-HJ-Z]\.(?=[ ](?:[A-Z]\.[ ]){0,3}[A-Z][^\W\d_])", _initial, "letter", english=True),
     rule(r"(?P<line>[A-Z]{2})[ ](?P<digits>\d{1,4})(?!\w)", _flight, "letter", english=True),
     rule(r"[A-Z](?:-[A-Z]){2,40}(?![\w-])", _spelled_name, "letter"),
     rule(r"[A-Z]{1,12}\d{1,12}(?:[A-Z0-9-]{0,30}[A-Z0-9])?(?![\w-])", _code, "letter"),

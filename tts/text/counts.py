@@ -40,9 +40,10 @@ _YEAR_CUES = word_set(
     "november december jan feb mar apr jun jul aug sep sept oct nov dec class copyright"
 )
 
-_TOTAL_CUES = word_set(
+TOTAL_CUES = word_set(
     "is was are were costs cost of to about over than from nearly almost around totals reached sold made "
-    "have has"
+    "have has weighs holds owes covers pays earns spans seats serves reaches measures ran runs owe weigh pay "
+    "paid owed ran walked drove sailed flew"
 )
 _AMOUNT_CUES = word_set("by of from around")
 """Those of them that stand before counts as well (``a total of 1905 users``)."""
@@ -192,10 +193,10 @@ def _spaced_thousands(match: re.Match[str], lexicon: Lexicon) -> str | None:
 
 def _counts_after_space(match: re.Match[str]) -> bool:
     """``12 500 people``, not ``2 500 mg tablets`` or ``rooms 12 140``."""
-    counted = word_after(match)
-    if counted in ("", "to", "and", "or", "a", "in", "last", "this") and word_before(match) in _TOTAL_CUES:
+    counted, before = word_after(match), word_before(match)
+    if counted in ("", "to", "and", "or", "a", "in", "last", "this") and before in TOTAL_CUES:
         return True
-    labelled = word_before(match).endswith("s")
+    labelled = before.endswith("s") and before not in TOTAL_CUES
     return (counted == "people" or (len(counted) > 4 and counted.endswith("s"))) and not labelled
 
 
@@ -251,5 +252,5 @@ NUMBERS: list[Rule] = [
     rule(rf"(?P<sign>)(?P<low>{NUMBER})-(?=[^\W\d_]{{2}})", _hyphenated, "digit"),
     rule(rf"{SIGN}(?P<low>\d{{1,3}}(?:[ ]\d{{3}}){{1,4}})(?![\d-]|[ ]\d)", _spaced_thousands),
     rule(rf"{SIGN}(?P<low>{NUMBER})", _number),
-    rule(r"\d+", lambda match, lexicon: one_by_one(match[0], lexicon.code), "digit"),
+    rule(r"\d{1,400}", lambda match, lexicon: one_by_one(match[0], lexicon.code), "digit"),
 ]

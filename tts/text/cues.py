@@ -9,11 +9,14 @@ from tts.text.lexicon import word_set
 
 _NEAR = 120
 _SENTENCE_END = re.compile(
-    r"(?<!\btel)(?<!\bph)(?<!\bno)(?<!\bnr)(?<!\bext)(?<!\bref)(?<!\bacct)[.!?]\s"
-    r"(?!(?:(?:it|that)(?:'s|\s(?:is|was))\s)?[\"']?$)|[;\n]",
+    r"[.!?;](?<!\btel\.)(?<!\bph\.)(?<!\bno\.)(?<!\bnr\.)(?<!\bext\.)(?<!\bref\.)(?<!\bacct\.)(?<!\bconf\.)\s"
+    r"(?!(?:(?:it|that)(?:'s|\s(?:is|was))\s)?[\"']?$|(?:(?:is|was)\s(?:it|this|that)|(?:it|this|that)(?:'s|\sis))\s)|\n",
     re.IGNORECASE,
 )
-"""Where a sentence ends, but for ``Here is your code. It is 4821.``"""
+"""Where a sentence ends, but for ``Here is your code. It is 4821.`` and ``4821. Is that your code?``
+
+The mark comes first in the pattern: what is asked of the words around it is asked at marks only.
+"""
 
 # What is counted -----------------------------------------------------------------------------------------
 
@@ -39,7 +42,7 @@ _COUNTED = word_set(
     "leute stück euro dollar prozent minuten stunden tage personnes minutes heures jours personas minutos "
     "horas días"
 )
-_ONWARD = re.compile(r"[ -]([^\W\d_]+)")
+_ONWARD = re.compile(r"[ -]([^\W\d_]{1,40})")
 
 
 def is_counted(text: str, end: int, *, surely: bool = False) -> bool:
@@ -98,7 +101,8 @@ _CODE = (
     r"(?:pass[ -]?codes?|post[ -]?codes?|codes?|pins?|otps?|pass[ -]?words?|zips?|ids?|cvv|cvc|iban|isbn|ssn"
     r"|vin|imei|tokens?|digits|serial|plz|postleitzahl|kennwort|\w{0,30}passwort|\w{1,30}code|tan|código|clave|contraseña"
     r"|mot\sde\spasse|account|confirmation|reference|ref|tracking|passport|routing|licen[cs]e|booking|reservation"
-    r"|flight|extension|ext|référence|referencia|reserva)"
+    r"|flight|extension|ext|référence|referencia|reserva|combinations?|licen[cs]e\splate|number\splate|conf"
+    r"|(?:last|first)\s(?:two|three|four|five|six|[2-6]))"
 )
 """Words whose number is read digit by digit however short it is."""
 _NUMBERED = (
@@ -112,11 +116,12 @@ _THE = (
     r"|mi|el)"
 )
 _IS = (
-    r"(?:is|was|are|were|will\sbe|would\sbe|should\sbe|ist|war|lautet|est|sera|es|era|será)"
+    r"(?:is|was|are|were|isn't|wasn't|aren't|(?:will|would|should|must|may|might|can|could|cannot|can't|won't|used\sto|has\sto"
+    r"|have\sto|needs\sto)\sbe|becomes?|became|remains?|equals?|ist|war|lautet|est|sera|es|era|será)"
     r"(?:\s(?:now|still|just|also|simply|not|currently|jetzt))?"
 )
 _LINK = (
-    rf"(?:\s?[:=\#-]|(?:,?\s(?:{_IS}|reads?|says?|shows?|being|isn't|wasn't)|'s):?"
+    rf"(?:\s?[:=\#–—-]|(?:,?\s(?:{_IS}|reads?|says?|shows?|being)|'s):?|[:,?]\s(?:is|was)\s(?:it|this|that)"
     r"|[.!?](?:\s(?:it|that)(?:'s|\s(?:is|was)))?)"
 )
 _ASIDE = (
@@ -125,7 +130,11 @@ _ASIDE = (
 )
 _OPEN = r"[\"'“(]?(?-i:[A-Z]{1,4}[ -])?$"
 """What may stand between the cue and the digits: a quotation mark, the code's own letters."""
-_EARLIER = re.compile(r"(?<![\d -])[\d -]{1,24}(?:,|,?\s(?:and|or|not|und|oder|et|ou|y|o))\s$")
+_EARLIER = re.compile(
+    r"(?<![\d -])[\d -]{1,24}"
+    r"(?:,|,?\s(?:and|or|not|und|oder|et|ou|y|o)|[.,;]\s(?:(?:it|that)(?:'s|\s(?:is|was))|but(?:\srather)?))\s$",
+    re.IGNORECASE,
+)
 _AMOUNT_OF = re.compile(
     rf"\b{_AMOUNTS}\s(?:(?:of|for|on|in|to)\s)?(?:{_THE}\s)?(?:[\w-]+\s)?$", re.IGNORECASE
 )
@@ -133,8 +142,8 @@ _AMOUNT_OF = re.compile(
 
 def _cued(cue: str) -> re.Pattern[str]:
     return re.compile(
-        rf"(?<!\w)(?P<cue>{cue})(?!\w)(?!\sof\s(?!{_THE}\s))"
-        rf"(?P<aside>{_ASIDE})?(?P<link>{_LINK})?\s*{_OPEN}",
+        rf"(?<!\w)(?P<cue>{cue})(?!\w)(?:(?<=no)\.|(?<=nr)\.|(?<=ref)\.)?(?!\sof\s(?!{_THE}\s))"
+        rf"(?P<aside>{_ASIDE})?(?P<link>{_LINK})?\s*(?:(?:le|la|die|das|el)\s)?{_OPEN}",
         re.IGNORECASE,
     )
 
@@ -148,22 +157,32 @@ def _noun(cue: str) -> str:
     )
 
 
-def _behind(cue: str) -> re.Pattern[str]:
+def _behind(cue: str, the: str) -> re.Pattern[str]:
     """What follows a code: ``is your PIN``, ``as the code``, ``which is my PIN``."""
     noun = _noun(cue)
     return re.compile(
-        rf"[\"')]*(?:,?\s(?:which\s)?{_IS}\s{noun}|\s(?:down\s)?as\s{_THE}\s{noun}"
+        rf"[\"')]*(?:,?\s(?:which\s)?(?:{_IS}|match(?:es)?|(?:does\snot|doesn't|did\snot|didn't)\smatch)\s{noun}"
+        rf"|\s(?:(?!(?:{_AMOUNTS}|points|of)\b)[\w'-]+\s){{0,4}}?as\s{the}\s{noun}"
+        rf"|[.,;]?\s(?:(?:is|was)\s(?:it|this|that)|[–—-]?\s?(?:it|this|that)(?:'s|\s{_IS}))\s{noun}"
         r"|\s(?:zip|area|postal|country|dialling|dialing)(?:\scode)?(?!\w))",
         re.IGNORECASE,
     )
 
 
 _BEFORE, _BEFORE_LONG = _cued(_CODE), _cued(_NUMBERED)
-_BEHIND, _BEHIND_LONG = _behind(_CODE), _behind(rf"(?:{_NUMBERED})")
-_APPOSED = re.compile(rf"(?:,|\s)\s?{_THE}\s{_noun(_CODE)}", re.IGNORECASE)
-_APPOSED_LONG = re.compile(rf"(?:,|\s)\s?{_THE}\s{_noun(_NUMBERED)}", re.IGNORECASE)
-_AT_TIME = re.compile(r"\b(?:in|since|by|until|of|from|during|for|on)\s$", re.IGNORECASE)
+_BEHIND, _BEHIND_LONG = _behind(_CODE, _THE), _behind(_NUMBERED, rf"(?!an?\s){_THE}")
+_APPOSED = re.compile(rf"(?:,|\s[–—-]|\s\(|\s)\s?{_THE}\s{_noun(_CODE)}", re.IGNORECASE)
+_APPOSED_LONG = re.compile(rf"(?:,|\s[–—-]|\s\(|\s)\s?{_THE}\s{_noun(_NUMBERED)}", re.IGNORECASE)
+_APPOSED_TO = re.compile(rf"(?<!\w)(?:{_CODE}|number),\s[\"'“]?$", re.IGNORECASE)
+_SET_APART = re.compile(r"[\"')]*(?:,|\s[–—-]|\s\()")
+_AT_TIME = re.compile(
+    r"\b(?:in|since|by|until|of|from|during|for|on)\s(?:the\s)?(?:years?\s)?$", re.IGNORECASE
+)
 _ASKING = re.compile(r"(?:^|[,:]\s|\b(?:and|or|but)\s)(?:is|was|isn't|wasn't)\s[\"']?$", re.IGNORECASE)
+_PAID = re.compile(
+    r"\b(?:pa(?:y|ys|id)|owe[sd]?|costs?|charged?|sold|spen[dt]|earned|scored|saved?)\s$", re.IGNORECASE
+)
+_DEPOSITED = re.compile(rf"\s(?:in|into|to|from|on)\s{_THE}\s(?:[\w-]+\s)?account\b", re.IGNORECASE)
 _ENTERING = re.compile(
     r"\b(?:enter|use|type|key|punch|input|give|quote|say|try|provide|submit|mention|dial|press|read|put)(?:\s(?:in|out|them))?"
     r"\s[\"']?$",
@@ -175,11 +194,15 @@ _CUES = word_set(
     "kennwort tan código clave contraseña mot account confirmation reference ref tracking passport "
     "routing license licence booking reservation extension ext référence referencia reserva number "
     "numbers no nr order ticket case invoice flight policy claim membership customer patient voucher "
-    "badge numéro número commande pedido area card phone mobile visa mastercard amex"
+    "badge numéro número commande pedido area card phone mobile visa mastercard amex combination "
+    "combinations plate conf last first keypad keyboard hash pound star unlock verify log sign followed"
 )
 _CUE_ENDINGS = ("code", "passwort", "nummer")
 _WORD = re.compile(r"[^\W\d_]+")
-_NAMED = re.compile(rf"\b(?:{_CODE}|number)\b", re.IGNORECASE)
+_NAMED = re.compile(
+    rf"\b(?:{_CODE}|number|keypad|keyboard|hash|pound\s(?:key|sign)|star\skey|followed\sby|to\s(?:unlock|verify|log\sin|sign\sin))\b",
+    re.IGNORECASE,
+)
 _AMOUNT = re.compile(rf"\b{_AMOUNTS}\b", re.IGNORECASE)
 _CHANGED = re.compile(
     rf"(?:\b(?:chang|set|reset|updat)\w*\s[^.]{{0,40}}{_CODE}"
@@ -187,7 +210,7 @@ _CHANGED = re.compile(
     re.IGNORECASE,
 )
 _ENDING = re.compile(
-    r"\b(?:(?P<card>card|number|phone|mobile|visa|mastercard|amex|iban)|account|policy|order)\b[^.]{0,40}"
+    r"\b(?:card|number|phone|mobile|visa|mastercard|amex|iban|account|policy|order|(?:pass)?code|pin|password)\b[^.]{0,40}"
     r"\b(?:end|start|begin)(?:s|ing|ning)?(?:\s(?:in|with))?\s$",
     re.IGNORECASE,
 )
@@ -202,21 +225,21 @@ def is_code(match: re.Match[str], digits: str) -> bool:
     front = _EARLIER.sub("", front)
     if is_counted(text, end, surely=True):
         return False
-    if _is_named_before(front, digits, counted=is_counted(text, end)):
+    if _is_named_before(front, rest, digits, counted=is_counted(text, end)):
         return True
     if _ENDING.search(front):
         return len(digits) >= _LONG
-    if len(digits) < 3:
+    if len(digits) < 3 or _PAID.search(front):
         return False
     long = len(digits) >= _LONG
     if _BEHIND.match(rest) or (long and _BEHIND_LONG.match(rest)):
         return True
     if _ENTERING.search(front):
-        return bool(_NAMED.search(rest)) and not _AMOUNT.search(rest)
+        return bool(_NAMED.search(rest)) and not (_AMOUNT.search(rest) or _DEPOSITED.match(rest))
     apposed = _APPOSED.match(rest) or (long and _APPOSED_LONG.match(rest))
     if not apposed:
         return False
-    return bool(_ASKING.search(front)) or (rest[:1] == "," and not _AT_TIME.search(front))
+    return bool(_ASKING.search(front)) or (bool(_SET_APART.match(rest)) and not _AT_TIME.search(front))
 
 
 def _has_cue(words: str) -> bool:
@@ -226,9 +249,11 @@ def _has_cue(words: str) -> bool:
     )
 
 
-def _is_named_before(front: str, digits: str, counted: bool) -> bool:
+def _is_named_before(front: str, rest: str, digits: str, counted: bool) -> bool:
     if _CHANGED.search(front):
         return not counted
+    if len(digits) >= _LONG and _APPOSED_TO.search(front) and not counted and _SET_APART.match(rest):
+        return True  # "your PIN, 1990, is active"
     for pattern, least in ((_BEFORE, 1), (_BEFORE_LONG, _LONG)):
         found = pattern.search(front)
         if not found or len(digits) < least:

@@ -15,13 +15,21 @@ from tts.text.tags import tag_at, words_inside
 from tts.text.tracked import Tracked
 
 _PREFIX = re.compile(r"\s*(?:>\s?){0,5}(?:#{1,6}\s+|[-*+•‣◦▪]\s+(?:\[[ xX]\]\s+)?)?")
-_NUMBERED = re.compile(r"(?:\(?\d{1,3}[.)]|\[\d{1,3}\])\s")
+_NUMBERED = re.compile(r"(?:\(?\d{1,3}[.)]|\(?[A-Za-z]\)|\[\d{1,3}\])\s")
 _ROW = re.compile(r"\||[^|\n]{0,300}[ ]\|[ ]")
 _AUTOLINK = re.compile(r"<((?:https?://|mailto:)?[\w.+-]{1,64}[@.:][^<>\s]{1,200})>")
 _LINK = re.compile(
     r"!?\[([^\[\]\n]{0,300})\]"
     r"(?:\((?P<place>[^()\n]{0,500}(?:\([^()\n]{0,100}\)[^()\n]{0,300})?)\)|\[[^\[\]\n]{0,80}\])"
 )
+_BADGE = re.compile(r"\[!\[([^\[\]\n]{0,300})\]\([^()\n]{0,500}\)\]\([^()\n]{0,500}\)")
+"""A picture that is a link."""
+_DEFINED = re.compile(r"\s{0,3}\[[^\[\]\n]{1,80}\]:\s{1,8}<?(?:https?://|mailto:|www\.|[/#])[^\n]*")
+"""Where a link by name leads to; it stands in a line of its own."""
+_MATH = re.compile(r"(?<![\w$])(\${1,2})(?![\s\d$])(?=[^$\n]{0,300}[=^\\])([^$\n]{1,300})(?<!\s)\1(?![\d$])")
+"""A formula between dollar signs."""
+_FACE = re.compile(r"(?:[:;=][-o^']?[()\[\]DPp/|*]|:[a-z][a-z0-9_+-]{1,30}:)(?![^\s.,!?])")
+"""A face drawn with marks, or a picture's name between colons."""
 _NOTE = re.compile(r"\[\^?\d{1,3}\]|\[\^[\w-]{1,40}\]")
 _MENU = word_set("press dial choose select option step type enter key number room say push hit")
 """Words that a bracketed number is not a note behind: ``press [1] for sales``."""
@@ -65,6 +73,9 @@ def _line(text: str, start: int, end: int, out: Tracked) -> None:
     if not any(map(str.isalnum, text[start:end])) and len(text[start:end].strip()) != 1:
         _finish(out, start)  # blank, a rule, or the line under a table's head
         return
+    if _DEFINED.fullmatch(text, start, end):
+        _finish(out, start)
+        return
     prefix = _PREFIX.match(text, start, end)
     body = prefix.end() if prefix else start
     row = bool(_ROW.match(text, body, end))
@@ -74,6 +85,9 @@ def _line(text: str, start: int, end: int, out: Tracked) -> None:
             _finish(out, start)
         out.add(" ", start, start)
     before = len(out)
+    if "#" in text[start:body]:
+        while end > body and text[end - 1] in "# ":
+            end -= 1
     if row:
         body += text.startswith("|", body)
         while end > body and text[end - 1] in "| ":
@@ -95,7 +109,18 @@ def _inline(text: str, at: int, end: int, out: Tracked) -> None:
             out.add(character, at, at + 1)
             at += 1
             continue
-        if character in "[!<" and (link := _LINK.match(text, at, end) or _AUTOLINK.match(text, at, end)):
+        if character == "$" and (math := _MATH.match(text, at, end)):
+            at, label_end = math.span(2)
+            link_end = math.end()
+            continue
+        if character in ":;=" and (not at or text[at - 1].isspace()) and (face := _FACE.match(text, at, end)):
+            at = face.end()
+            continue
+        if character in "[!<" and (
+            link := _BADGE.match(text, at, end)
+            or _LINK.match(text, at, end)
+            or _AUTOLINK.match(text, at, end)
+        ):
             at, label_end = _said_of(link)
             link_end = link.end()
             continue
@@ -177,7 +202,7 @@ def _is_emphasis(character: str, before: str, after: str, pair: bool) -> bool:
         return not (before.isspace() and after.isspace()) and not (before.isdecimal() and after.isdecimal())
     if character == "_":
         return not ((before.isalnum() or before == "_") and (after.isalnum() or after == "_"))
-    return character == "~" and not after.isdecimal() and after != "/"
+    return character == "~" and (before.isalpha() or not after.isdecimal()) and after != "/"
 
 
 def _spoken_mark(character: str, out: Tracked) -> str:

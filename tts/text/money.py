@@ -11,7 +11,7 @@ _CODES = (
     "USD|EUR|GBP|JPY|CNY|INR|KRW|RUB|TRY|UAH|ILS|THB|MXN|NGN|BRL|CAD|AUD|NZD|HKD|SGD|CHF|SEK|NOK|DKK|PLN|ZAR"
 )
 _SCALE = r"\s?(?P<scale>thousand|million|billion|trillion|bn|mn|[KMBTkm])\b"
-_AMOUNT = rf"(?:\d{{1,3}}(?:[ ]\d{{3}})+(?:[.,]\d{{1,2}})?(?![.,]?\d)|{NUMBER})"
+_AMOUNT = rf"(?:\d{{1,3}}(?:[ ]\d{{3}}){{1,5}}(?:[.,]\d{{1,2}})?(?![.,]?\d)|{NUMBER})"
 """A number, spaces between its thousands allowed."""
 _PER = r"(?:\s?/\s?(?P<per>[^\W\d_]{1,12})\b)?"
 _SCALE_WORDS = {"bn": "billion", "mn": "million", "m": "million", "k": "thousand"}

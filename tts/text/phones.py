@@ -6,6 +6,8 @@ the groups kept apart.
 """
 
 import re
+from collections.abc import Callable
+from functools import cache
 
 from tts.text.cues import after, before, is_code, is_counted
 from tts.text.lexicon import Lexicon, word_set
@@ -26,6 +28,8 @@ _STOPS_HERE = re.compile(r"(?![\w%°€£¢]|[-–.,:/]\d|-\w|[ ]?[€£%°¢])"
 _MORE_DIGITS = re.compile(r"[ -]\d")
 _TOUCHED = re.compile(r"[\w$€£¥][-–.,:/]$|[$€£¥#]\s?$")
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_FREE = frozenset({"1300", "1800", "1860"})
+"""What numbers free of charge begin with where no national form tells them."""
 
 _SHAPES = frozenset(
     {
@@ -51,7 +55,7 @@ _SHAPES = frozenset(
 
 _CALL = word_set(
     "call calls calling called dial dialing dialling ring ringing phone text texting rufen ruf wählen "
-    "anrufen appelez appeler composez llame llamar llama marque marcar"
+    "wähle anrufen appelez appeler composez composer llame llamar llama marque marcar"
 )
 """Words that a number to call follows."""
 _LINES = _CALL | word_set(
@@ -72,6 +76,14 @@ _LINE_BEHIND = re.compile(
     r"(?:number|line|hotline|helpline|mobile|landline|cell|fax|phone|telephone|nummer|numéro|número)\b(?!\sof)",
     re.IGNORECASE,
 )
+_CALLED = re.compile(
+    rf"\b(?:{'|'.join(sorted(_CALL))}|reach(?=[ ]\w+\s(?:on|at)\s))"
+    r"(?:[ -](?:us|me|him|her|them|nous|nos|sie|uns)(?:\s(?:on|at|unter))?)?"
+    r"(?:\s(?:le|la|au|die|el|al))?\s$",
+    re.IGNORECASE,
+)
+"""What stands before a short number: ``call``, ``call us on``, ``composez le``."""
+_LINE_HERE = re.compile(r",?\s(?:the\s)?(?:[\w-]+\s){0,3}?(?:number|line|hotline|helpline)\b", re.IGNORECASE)
 _SERVICES = word_set("000 100 101 105 111 112 116 119 211 311 411 511 611 711 811 911 988 999")
 
 
@@ -79,9 +91,12 @@ class _Telephone:
     """Finds the longest run of groups at a place that is a telephone number."""
 
     def match(self, text: str, at: int, /) -> re.Match[str] | None:
-        found = _NUMBER.match(text, at)
+        found = first = _NUMBER.match(text, at)
+        cued = cache(lambda: first is not None and _follows_a_line(first))
         while found and sum(map(str.isdecimal, found["digits"])) >= _LEAST_CUED:
-            if _STOPS_HERE.match(text, found.end()) and _is_telephone(found):
+            if _is_card(found["digits"]):
+                return None
+            if _STOPS_HERE.match(text, found.end()) and _is_telephone(found, cued):
                 return found
             last = re.search(r"[^\d+]+\d+\)?$", found["digits"])
             if not last or last.start() == 0:
@@ -90,7 +105,13 @@ class _Telephone:
         return None
 
 
-def _is_telephone(match: re.Match[str]) -> bool:
+def _is_card(written: str) -> bool:
+    groups = re.findall(r"\d+", written)
+    return len(groups) > 2 and set(map(len, groups)) == {4} and written[0] != "0"
+
+
+def _is_telephone(match: re.Match[str], cued: Callable[[], bool]) -> bool:
+    """`cued`: whether a word like ``call`` is before the digits; the same for every length that is tried."""
     written = match["digits"]
     groups = re.findall(r"\d+", written)
     marks = set(re.findall(r"(?<=[\d)])\s?([-–./ ])\s?(?=[\d(])", written))
@@ -105,8 +126,6 @@ def _is_telephone(match: re.Match[str]) -> bool:
         return total >= _LEAST_DIGITS and not (_is_thousands(groups, marks) and total < 9)
     if len(groups) < 2 or (len(groups[-1]) == 1 and marks != {"-"}):
         return False
-    if set(map(len, groups)) == {4} and len(groups) > 2:
-        return False  # a card
     if _is_date(groups) or (match["ext"] is None and is_counted(match.string, match.end(), surely=True)):
         return False
     if "." in marks:
@@ -115,24 +134,23 @@ def _is_telephone(match: re.Match[str]) -> bool:
         return False
     if total >= _LEAST_DIGITS and _has_leading_zero(groups, marks):
         return True
-    return _is_by_words(match, groups, marks, total)
+    return _is_by_words(match, groups, marks, cued)
 
 
-def _is_by_words(match: re.Match[str], groups: list[str], marks: set[str], total: int) -> bool:
+def _is_by_words(match: re.Match[str], groups: list[str], marks: set[str], cued: Callable[[], bool]) -> bool:
     """What no leading zero tells apart from amounts: by a national form, or by the words beside it."""
     text, end, word = match.string, match.end(), word_before(match)
     if is_counted(text, end) or word in _LABELS or "–" in marks or all(map(_YEAR.fullmatch, groups)):
         return False
     shape = tuple(map(len, groups))
-    known = total >= _LEAST_DIGITS and shape in _SHAPES
+    known = sum(shape) >= _LEAST_DIGITS and (shape in _SHAPES or (groups[0] in _FREE and len(groups) > 2))
     if marks == {"-"} and len(groups) == 2 and not known:
         return False  # a range
     if _LINE_BEHIND.match(after(text, end)):
         return True
-    cued = _follows_a_line(match)
     if _is_thousands(groups, marks):
-        return cued and set(groups[1:]) != {"000"}
-    if cued:
+        return set(groups[1:]) != {"000"} and cued()
+    if cued():
         return True
     if (
         not known
@@ -232,16 +250,21 @@ def _code(match: re.Match[str], lexicon: Lexicon) -> str | None:
 
 
 def _service(match: re.Match[str], lexicon: Lexicon) -> str | None:
-    """A short number to call, ``911``, not the people who are called."""
-    digits = match[0]
+    """A short number to call, ``911`` or ``36 39``, not the people who are called."""
+    groups = match[0].split(" ")
     if is_counted(match.string, match.end()):
         return None
-    front = [word.lower() for word in re.findall(r"[^\W\d_]+|\d+", before(match))]
-    called = bool(front) and front[-1] in _CALL
-    listed = digits in _SERVICES and front[-1:] and front[-1] in ("or", "and", "then", "on", "to", "is")
-    messaged = len(digits) > 4 and front[-1:] == ["to"]
-    if called or ((listed or messaged) and any(word in _CALL for word in front)):
-        return one_by_one(digits)
+    sentence = before(match)
+    front = [word.lower() for word in re.findall(r"[^\W\d_]+|\d+", sentence)]
+    last = front[-1] if front else ""
+    messaged = len(match[0]) > 4 and last == "to" and any(word in _CALL for word in front)
+    listed = match[0] in _SERVICES and last in ("or", "and", "then", "on", "to", "is", "s")
+    listed = listed and (
+        any(word in _LINES or word == "emergency" for word in front)
+        or bool(_LINE_HERE.match(after(match.string, match.end())))
+    )
+    if listed or messaged or _CALLED.search(sentence):
+        return ", ".join(one_by_one(group, lexicon.code) for group in groups)
     return None
 
 
@@ -258,5 +281,5 @@ PHONES: list[Rule] = [
     rule(r"\d{1,6}(?:-\d{1,6}){2,6}(?![\w-])", _groups, "digit"),
     rule(r"\d{4}(?:[ ]\d{4}){2,4}(?![\w-])", _groups, "digit"),
     rule(r"\d{5}-\d{4}(?![\w-])", _groups, "digit"),
-    rule(r"(?:\d{3}|\d{5,6})(?![\w-]|[.,:/]\d)", _service, "digit", english=True),
+    rule(r"(?:\d{2}[ ]\d{2}|\d{3,6})(?![\w-]|[ ]\d|[.,:/]\d|[ ][A-Z][a-z])", _service, "digit"),
 ]

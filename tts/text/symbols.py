@@ -94,7 +94,7 @@ SYMBOLS: list[Rule] = [
     rule(r"[~≈]\s?(?=[\d$€£])", _about, "mark"),
     rule(rf"[{''.join(_MARKS)}]", _mark),
     rule(r"\s?(?P<mark>[+=*×@%°&])", _operator, "mark"),
-    rule(r"[()\[\]{}|]|(?<!\S)[-–](?!\S)", _pause, "mark"),
+    rule(r"[()\[\]{}|]|(?<=\s)[•‣◦▪·](?=\s)|(?<!\S)[-–](?!\S)", _pause, "mark"),
     rule(r"['\u2019](?![^\W_])(?<![^\W_]')", _nothing, "mark"),
     rule(r"[^\w\s'\u2019\-]", _nothing, "mark"),
 ]

@@ -2,10 +2,10 @@
 
 import re
 
-from tts.text.counts import is_decade
+from tts.text.counts import TOTAL_CUES, is_decade
 from tts.text.lexicon import Lexicon, word_set
-from tts.text.numbers import NUMBER, RANGE, SIGN, amount, cardinal, is_one, number, sign
-from tts.text.rules import Rule, attributive, ends_sentence, rule
+from tts.text.numbers import NUMBER, RANGE, SIGN, amount, cardinal, integer, is_one, number, sign
+from tts.text.rules import Rule, attributive, ends_sentence, rule, word_after, word_before
 
 _UNITS = {
     "km/h": ("kilometer per hour", "kilometers per hour"),
@@ -89,6 +89,7 @@ _UNITS = {
     "°": ("degree", "degrees"),
 }
 _UNIT_NAMES = "|".join(re.escape(name) for name in sorted(_UNITS, key=len, reverse=True))
+_TAKING = word_set("take takes taking use add need needs buy order get give bring")
 _ABBREVIATED = word_set(
     "km cm mm mi ft yd yds kg lb lbs oz ml gal tbsp tsp doz mos hrs hr mins min secs sec wks wk yrs yr"
 )
@@ -113,6 +114,25 @@ def _unit(match: re.Match[str], lexicon: Lexicon) -> str | None:
     return f"{sign(match, lexicon)}{amount(match['low'], match['high'], lexicon)} {words}{stop}"
 
 
+def _spaced_unit(match: re.Match[str], lexicon: Lexicon) -> str | None:
+    """``1 200 kg``; ``2 500 mg tablets`` are two of 500 mg."""
+    low, unit = match["low"], match["unit"]
+    following, short = word_after(match), len(low) == 5
+    if low.count(" ") == 1 and following.endswith("s") and following not in ("is", "was", "has"):
+        return None
+    if short and word_before(match) not in TOTAL_CUES and (following or word_before(match) in _TAKING):
+        return None
+    stop = "." if match["stop"] and ends_sentence(match) else ""
+    return f"{integer(low.replace(' ', ''), lexicon.code)} {_UNITS[unit][1]}{stop}"
+
+
+def _sized(match: re.Match[str], lexicon: Lexicon) -> str:
+    """``10 x 20 cm``."""
+    sides = [number(side, lexicon) for side in re.split(r"\s?[x×]\s?", match["sides"])]
+    stop = "." if match["stop"] and ends_sentence(match) else ""
+    return f"{' by '.join(sides)} {_UNITS[match['unit']][1]}{stop}"
+
+
 def _height(match: re.Match[str], lexicon: Lexicon) -> str:
     feet = cardinal(int(match["feet"]))
     return f"{feet} foot {cardinal(int(match['inches']))}"
@@ -129,6 +149,18 @@ UNITS: list[Rule] = [
     rule(r"(?P<feet>\d{1,2})'\s?(?P<inches>\d{1,2})\"", _height, "digit", english=True),
     rule(rf"(?P<low>{NUMBER})\"(?=[\s,.;)]|$)(?<!\d\d\d\")", _inches, "digit", english=True),
     rule(rf"{SIGN}{RANGE}\s?%", _percent),
+    rule(
+        rf"(?P<low>\d{{1,3}}(?:[ ]\d{{3}}){{1,4}})[ ](?P<unit>{_UNIT_NAMES})(?!\w|/\w)(?P<stop>\.(?!\w))?",
+        _spaced_unit,
+        "digit",
+        english=True,
+    ),
+    rule(
+        rf"(?P<sides>{NUMBER}(?:\s?[x×]\s?{NUMBER}){{1,2}})\s?(?P<unit>{_UNIT_NAMES})(?!\w|/\w)(?P<stop>\.(?!\w))?",
+        _sized,
+        "digit",
+        english=True,
+    ),
     rule(
         rf"{SIGN}{RANGE}(?P<gap>\s?|-)(?P<unit>{_UNIT_NAMES})(?!\w|/\w)(?P<stop>\.(?!\w))?",
         _unit,
