@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from llm.fair_lock import FairLock
-from llm.targets.base import Cache, Hidden, HiddenCache, Logits, PeekingCache
+from llm.targets.base import (
+    Cache,
+    CopyableCache,
+    Hidden,
+    HiddenCache,
+    KeysAndValues,
+    Logits,
+    PeekingCache,
+)
 
 PREFILL_CHUNK = 64
 
 
 class NoHiddenStates(TypeError):
     """The target does not hand out hidden states, or cannot run its first layers alone."""
+
+
+class Beginnings(Protocol):
+    """Prompts that were read before (see llm.shared_prompt)."""
+
+    def longest(self, ids: Sequence[int], more_than: int) -> KeysAndValues | None:
+        """Keys and values of the longest known beginning of `ids`; None where it is no longer than that."""
+        ...
 
 
 class HiddenHistory:
@@ -31,6 +48,9 @@ class HiddenHistory:
         self._states = np.concatenate([before, states])[-self.most :]
         self._start = position + len(states) - len(self._states)
 
+    def clear(self) -> None:
+        self._states = self._states[:0]
+
     def between(self, first: int, end: int) -> tuple[int, Hidden]:
         """Those of positions `first` to `end`, and where they start: later than `first` if some are gone."""
         start = max(first, self._start)
@@ -43,9 +63,11 @@ class CallCache:
     Rolling back is always to an absolute length, also after a pass that failed.
     """
 
-    def __init__(self, cache: Cache, pass_lock: FairLock) -> None:
+    def __init__(self, cache: Cache, pass_lock: FairLock, beginnings: Beginnings | None = None) -> None:
+        """`beginnings`: what `begin` may copy from; with them the cache must be a `CopyableCache`."""
         self._cache = cache
         self._pass_lock = pass_lock
+        self._beginnings = beginnings
         self.ids: list[int] = []
         self._hidden: HiddenHistory | None = None
 
@@ -58,12 +80,37 @@ class CallCache:
         self.truncate(shared)
         return shared
 
-    def read(self, ids: Sequence[int], cancelled: Callable[[], bool]) -> int:
+    def begin(self, ids: Sequence[int]) -> int:
+        """As `keep_prefix`, but where a prompt read before has more of `ids`, the cache becomes a copy.
+
+        Where hidden states are kept, the last of those ids are left to be read, so that theirs are kept too.
+        """
+        kept = self.keep_prefix(ids)
+        end = len(ids) - (self._hidden.most if self._hidden is not None else 0)
+        if self._beginnings is None or end <= kept:
+            return kept
+        read = self._beginnings.longest(ids[:end], kept)
+        if read is None:
+            return kept
+        assert isinstance(self._cache, CopyableCache)
+        self.truncate(0)
+        self._cache.copy_in(read)
+        self.ids.extend(ids[: len(read)])
+        if self._hidden is not None:
+            self._hidden.clear()
+        return len(read)
+
+    def copy_out(self, length: int) -> KeysAndValues:
+        """See `CopyableCache.copy_out`, which this cache must be."""
+        assert isinstance(self._cache, CopyableCache)
+        return self._cache.copy_out(length)
+
+    def read(self, ids: Sequence[int], cancelled: Callable[[], bool], chunk: int = PREFILL_CHUNK) -> int:
         """Read ids without asking for logits, in chunks; returns how many were read before a cancellation."""
-        for start in range(0, len(ids), PREFILL_CHUNK):
+        for start in range(0, len(ids), chunk):
             if cancelled():
                 return start
-            self.score(ids[start : start + PREFILL_CHUNK], 0)
+            self.score(ids[start : start + chunk], 0)
         return len(ids)
 
     def score(self, ids: Sequence[int], rows: int) -> Logits:

@@ -16,6 +16,7 @@ from llm.prompt import Message, PromptWriter
 from llm.reply_stream import Finished, ReplyEvent, ReplyStream
 from llm.sampling import Sampling
 from llm.sentences import SentencePolicy
+from llm.shared_prompt import TenantPrompts
 from llm.stats import ReplyStats
 from llm.targets.base import Target
 from llm.tie_guard import TieGuard
@@ -59,12 +60,16 @@ class Conversation:
         drafters: Sequence[Drafter],
         sentences: SentencePolicy,
         verifier: Verifier,
+        shared: TenantPrompts | None = None,
     ) -> None:
+        """`shared`: where the prompts that calls share are kept, if the model can share them."""
         self._model = model
         self._sentences = sentences
         self._verifier = verifier
         self._cache = cache
         self._drafters = drafters
+        self._shared = shared
+        self._offered: Message | None = None
         self._gate = DraftGate(drafters, model.pass_costs, model.target.vocabulary)
         self._replying: Generator[ReplyEvent, Any, Any] | None = None
         self._dropped = 0
@@ -82,7 +87,9 @@ class Conversation:
         """
         self._abandon_reply()
         ids = self._model.prompts.stable(messages).ids
-        return self._cache.read(ids[self._cache.keep_prefix(ids) :], cancelled)
+        read = self._cache.read(ids[self._cache.begin(ids) :], cancelled)
+        self._share(messages[0])
+        return read
 
     def reply(
         self,
@@ -146,6 +153,15 @@ class Conversation:
         self._cache.close()
         for drafter in self._drafters:
             drafter.close()
+
+    def _share(self, first: Message) -> None:
+        """Let other calls of the tenant begin with the system message, once this one has read all of it."""
+        if self._shared is None or first.role != "system" or first == self._offered:
+            return
+        ids = self._model.prompts.stable([first]).ids
+        if self._cache.ids[: len(ids)] == ids:
+            self._shared.keep(self._cache, len(ids))
+            self._offered = first
 
     def _state(
         self,

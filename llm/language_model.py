@@ -23,9 +23,11 @@ from llm.drafters.suffix import SuffixDrafter
 from llm.drafters.tenant_memory import TenantMemories
 from llm.fair_lock import FairLock
 from llm.prompt import Message, PromptWriter
+from llm.prompt_files import PromptFiles
 from llm.reply_stream import Delta, Finished, ReplyEvent, Retracted, Sentence, Thinking
 from llm.sampling import Sampling
 from llm.sentences import WHOLE_SENTENCES, SentencePolicy
+from llm.shared_prompt import shared_prompts
 from llm.stats import ReplyStats
 from llm.targets.base import Cache, Target
 from llm.tie_guard import TieGuard
@@ -71,7 +73,11 @@ class LanguageModel:
         draft_model: Target | None = None,
         heads: DraftHeads | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        prompt_files: PromptFiles | None = None,
+        draft_prompt_files: PromptFiles | None = None,
     ) -> None:
+        """`prompt_files`, `draft_prompt_files`: where prompts that the target and the draft model have read
+        are kept for the next start."""
         if unknown := set(drafters) - set(FREE_DRAFTERS):
             raise ValueError(f"unknown drafters {sorted(unknown)}; known: {', '.join(FREE_DRAFTERS)}")
         if tokenizer.size > target.vocabulary:
@@ -90,6 +96,10 @@ class LanguageModel:
         self._draft_model = None if draft_model is None else DraftModel.measured(draft_model, clock)
         self._memories = TenantMemories()
         self._pass_lock = FairLock()
+        self._prompts = shared_prompts(target, self._pass_lock, prompt_files)
+        self._draft_prompts = (
+            None if draft_model is None else shared_prompts(draft_model, self._pass_lock, draft_prompt_files)
+        )
 
     @classmethod
     def load(
@@ -116,9 +126,11 @@ class LanguageModel:
 
         tokenizer = Tokenizer.load(path, cache)
         small: Target | None = None
+        draft_files: PromptFiles | None = None
         if draft_model is not None:
             check_vocabularies(tokenizer, Tokenizer.load(draft_model, cache))
             small = load_target(draft_model, threads=threads, context=context, cache=cache, progress=progress)
+            draft_files = PromptFiles.of(draft_model, small, cache)
         target = load_target(path, threads=threads, context=context, cache=cache, progress=progress)
         return cls(
             target,
@@ -127,6 +139,8 @@ class LanguageModel:
             draft_model=small,
             heads=open_draft_heads(heads, path, target, clock) if heads else None,
             clock=clock,
+            prompt_files=PromptFiles.of(path, target, cache),
+            draft_prompt_files=draft_files,
         )
 
     def open(
@@ -136,7 +150,8 @@ class LanguageModel:
         sentences: SentencePolicy = WHOLE_SENTENCES,
         verification: Verification = "coupled",
     ) -> Conversation:
-        """A new call. Calls of one tenant share what their drafters remember; without a tenant nothing is.
+        """A new call. Calls of one tenant share what their drafters remember and the system messages they
+        have read; without a tenant nothing is shared but what `read_prompt` has read.
 
         `sentences`: how replies are cut into what is voiced at a time. `verification`: the rule of
         `llm.verify` by which drafts are checked; only `coupled` gives the same tokens whatever was drafted.
@@ -152,13 +167,26 @@ class LanguageModel:
             "lookup": lambda: PromptLookup(self.tokenizer.bare),
             "successor": SuccessorDrafter,
         }
-        cache = CallCache(self.target.open(), self._pass_lock)
+        shared = None if self._prompts is None else self._prompts.of(tenant)
+        cache = CallCache(self.target.open(), self._pass_lock, shared)
         drafters = [makers[name]() for name in self._drafters]
         if self._heads is not None:
             drafters.append(self._heads.open(cache))
         if self._draft_model is not None:
-            drafters.append(ModelDrafter(self._draft_model, self._pass_lock))
-        return Conversation(self, cache, drafters, sentences, rule)
+            known = None if self._draft_prompts is None else self._draft_prompts.of(tenant)
+            drafters.append(ModelDrafter(self._draft_model, self._pass_lock, known))
+        return Conversation(self, cache, drafters, sentences, rule, shared)
+
+    def read_prompt(self, system: str, cancelled: Callable[[], bool]) -> bool:
+        """Read an agent's system message, unless that is done: calls of all tenants whose prompts have it, or
+        its beginning, then begin with a copy.
+
+        Stops between small chunks once `cancelled()` is true and returns False; asked again, it goes on.
+        Raises `PromptError` for a message that leaves no room in the context.
+        """
+        ids = self.prompts.stable([Message("system", system)]).ids
+        readers = filter(None, (self._prompts, self._draft_prompts))
+        return all(each.read(ids, cancelled) for each in readers)
 
     def warm_up(self) -> None:
         """Measure what a pass costs at each width, so that the gate knows what a drafted token costs here."""

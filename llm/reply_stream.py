@@ -159,7 +159,7 @@ class ReplyStream:
         """Bring the cache up to the prompt's last chunk, which the first pass reads together with a draft."""
         generation = self._generation
         prompt, cache, stats = generation.state.ids, generation.cache, generation.stats
-        stats.cached_tokens = cache.keep_prefix(prompt[:-1])
+        stats.cached_tokens = cache.begin(prompt[:-1])
         stats.prefilled_tokens = len(prompt) - stats.cached_tokens
         alone = (stats.prefilled_tokens - 1) // PREFILL_CHUNK * PREFILL_CHUNK
         cache.read(prompt[stats.cached_tokens :][:alone], generation.cancelled)

@@ -13,6 +13,7 @@ from typing import Any
 from asr.end_of_turn import SmartTurn
 from asr.recogniser import Recogniser
 from asr.vad import SileroVad
+from llm.language_model import LanguageModel
 from llm.remote import RemoteError
 from llm.targets.cpu.build import CompilerMissing
 from pipeline import places
@@ -22,12 +23,13 @@ from pipeline.config import Settings
 from pipeline.events import Peer
 from pipeline.language_priority import LanguagePriority
 from pipeline.loading.language import is_remote, load_language
+from pipeline.loading.prompts import read_prompt
 from pipeline.models import catalogue
 from pipeline.models.fetch import CacheFull
-from pipeline.stages import Stages
+from pipeline.stages import LanguageStage, Stages
 from pipeline.telemetry.latency_log import LatencyLog, LatencyLogError
 from pipeline.telemetry.timeline import TurnRecord
-from pipeline.workers import Workers
+from pipeline.workers import CancelToken, Workers
 from tts.espeak import EspeakError
 from tts.load import load_voice, names_a_server
 from tts.phrases import PhraseCache, PreparedVoice
@@ -81,6 +83,8 @@ class Service:
         self._agents = agents
         self._voices = voices
         self.running = RunningCalls()
+        self._stop_reading = CancelToken()
+        self._reading: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(cls, settings: Settings, progress: Progress = lambda step: None) -> Service:
@@ -99,7 +103,7 @@ class Service:
         recogniser, end_of_turn, language, voices = await asyncio.gather(
             asyncio.to_thread(_load_recogniser, settings, default, vad),
             asyncio.to_thread(lambda: SmartTurn(catalogue.path("smart-turn-v3.2"))),
-            asyncio.to_thread(load_language, settings, progress),
+            asyncio.to_thread(_load_language, settings, default, progress),
             asyncio.to_thread(_load_voices, settings, agents),
         )
         service = cls(
@@ -124,6 +128,8 @@ class Service:
                 mask_callers=settings.mask_caller_numbers,
             ),
         )
+        if isinstance(language, LanguageModel):
+            service._reading = asyncio.create_task(service._read_prompts(language))
         progress("Ready")
         return service
 
@@ -168,10 +174,30 @@ class Service:
     async def close(self) -> None:
         """End all calls, wait for them, and close what was opened."""
         self.ready = False
+        self._stop_reading.cancel()
         self.running.hang_up("shutdown")
         await self.running.over()
+        if self._reading is not None:
+            await self._reading
         await asyncio.to_thread(self.stages.workers.close)
         await asyncio.to_thread(self.latency_log.close)
+
+    async def _read_prompts(self, language: LanguageModel) -> None:
+        """Those of the agents that are not the default one, while no call is running."""
+
+        def stop() -> bool:
+            return self._stop_reading() or len(self.running) > 0
+
+        try:
+            for agent in self._agents.values():
+                while not await asyncio.to_thread(read_prompt, language, agent, stop):
+                    if self._stop_reading():
+                        return
+                    await self.running.over()
+        except Exception:
+            log.exception("the other agents' prompts are not read ahead")
+        finally:
+            self._stop_reading.cancel()  # a thread that is still reading has nobody to wait for it
 
     def _choose(self, name: str) -> Agent:
         """Clients name agents, never files."""
@@ -230,6 +256,14 @@ def _load_recogniser(settings: Settings, agent: Agent, vad: SileroVad) -> Recogn
     recogniser = Recogniser(path, threads=settings.asr_threads, language=agent.language, vad=vad)
     recogniser.warm_up()
     return recogniser
+
+
+def _load_language(settings: Settings, default: Agent, progress: Progress) -> LanguageStage:
+    language = load_language(settings, progress)
+    if isinstance(language, LanguageModel):
+        progress("Reading the agents' prompts")
+        read_prompt(language, default, lambda: False)
+    return language
 
 
 def _load_agents(settings: Settings) -> dict[str, Agent]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from llm.cache import PREFILL_CHUNK, CallCache
+from llm.cache import PREFILL_CHUNK, Beginnings, CallCache
 from llm.drafters.base import Draft, FreeDrafter, ReplyState
 from llm.drafters.sampled_draft import SampledDraft
 from llm.drafters.timing import Clock, quickest
@@ -59,13 +59,14 @@ class ModelDrafter(FreeDrafter):
 
     name = "model"
 
-    def __init__(self, model: DraftModel, pass_lock: FairLock) -> None:
-        self._cache = CallCache(model.target.open(), pass_lock)
+    def __init__(self, model: DraftModel, pass_lock: FairLock, beginnings: Beginnings | None = None) -> None:
+        """`beginnings`: the agents' prompts as the draft model has read them."""
+        self._cache = CallCache(model.target.open(), pass_lock, beginnings)
         self._room = model.target.context
         self.seconds_per_token = model.seconds_per_token
 
     def propose(self, state: ReplyState, budget: int) -> Draft:
-        self._cache.keep_prefix(state.ids[:-1])
+        self._cache.begin(state.ids[:-1])
         unread = state.ids[len(self._cache) :]
         drawn = SampledDraft(state, min(budget, self._room - len(state.ids)), GIVES_UP_BELOW)
         if not drawn.over:

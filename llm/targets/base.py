@@ -21,6 +21,11 @@ Hidden = npt.NDArray[np.float32]
 """float32 [rows, hidden], the last layer's output after the final norm: what the target's head multiplies."""
 
 
+KeysAndValues = npt.NDArray[np.uint8]
+"""uint8 [positions, bytes of one], C-contiguous: what a cache holds of its first positions, in an order of
+the target's own."""
+
+
 class NonFiniteLogits(ArithmeticError):
     """A pass gave a logit that is NaN or infinite: the weights or the arithmetic are broken.
 
@@ -118,6 +123,44 @@ class Target(Protocol):
 
     def open(self) -> Cache:
         """A new, empty cache. Its storage grows with the call."""
+        ...
+
+
+@runtime_checkable
+class CopyableCache(Cache, Protocol):
+    """A cache whose beginning can be copied into another of the same target."""
+
+    def copy_out(self, length: int) -> KeysAndValues:
+        """The first `length` positions: an array that nothing writes to later.
+
+        Raises `ValueError` for more positions than there are.
+        """
+        ...
+
+    def copy_in(self, read: KeysAndValues) -> None:
+        """Begin with positions, or the first of them, that `copy_out` gave: as if this cache had read their
+        ids itself. Rows after them have the bits that they have in the cache copied from.
+
+        Raises `ValueError` where the cache is not empty or closed, or the positions are not of this target.
+        """
+        ...
+
+
+@runtime_checkable
+class CopyableTarget(Target, Protocol):
+    """A target whose caches are `CopyableCache`s."""
+
+    @property
+    def position_bytes(self) -> int:
+        """Bytes of one position that `copy_out` gives; 0 where this model's caches cannot be copied."""
+        ...
+
+    @property
+    def arithmetic(self) -> str:
+        """What the bits of keys and values depend on besides weights and ids, such as the instruction set.
+
+        Empty where that cannot be said for another process; they are then never kept on disk.
+        """
         ...
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm.targets.base import ContextFull, Hidden, Logits, NonFiniteLogits
+from llm.targets.base import ContextFull, Hidden, KeysAndValues, Logits, NonFiniteLogits
 
 
 def check_extend(
@@ -28,6 +28,24 @@ def check_truncate(length: int, present: int) -> None:
     """Checks the argument of `Cache.truncate`."""
     if not 0 <= length <= present:
         raise ValueError(f"cannot truncate {present} positions to {length}")
+
+
+def check_copy_out(length: int, present: int) -> None:
+    """Checks the argument of `CopyableCache.copy_out`."""
+    if not 0 <= length <= present:
+        raise ValueError(f"cannot copy {length} of {present} positions")
+
+
+def check_copy_in(closed: bool, present: int, read: KeysAndValues, position_bytes: int, context: int) -> None:
+    """Checks the state and the argument of `CopyableCache.copy_in`."""
+    if closed:
+        raise ValueError("the cache is closed")
+    if present:
+        raise ValueError("only an empty cache can begin with a copy")
+    if read.ndim != 2 or read.shape[1] != position_bytes or read.dtype != np.uint8:
+        raise ValueError(f"positions of {position_bytes} bytes cannot be {read.dtype} {read.shape}")
+    if not 1 <= len(read) <= context:
+        raise ValueError(f"{len(read)} copied positions do not fit into a context of {context}")
 
 
 class Block(NamedTuple):

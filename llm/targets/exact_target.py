@@ -21,9 +21,18 @@ from torch.nn.functional import pad, silu
 
 from llm.checkpoints import Checkpoint, LayerWeights, UnsupportedCheckpoint, Weight
 from llm.checkpoints.description import MATRICES, VECTORS
-from llm.targets.base import Hidden, Logits
-from llm.targets.cache_support import HiddenStateBuffer, blocks, check_extend, check_finite, check_truncate
+from llm.targets.base import Hidden, KeysAndValues, Logits
+from llm.targets.cache_support import (
+    HiddenStateBuffer,
+    blocks,
+    check_copy_in,
+    check_copy_out,
+    check_extend,
+    check_finite,
+    check_truncate,
+)
 from llm.targets.rotary import angles, rotate
+from llm.targets.torch_copies import from_bytes, to_bytes
 
 BLOCK = 128
 WEIGHT_STEPS = 127
@@ -87,6 +96,7 @@ class ExactTarget:
 
     exact_rows = True
     logit_tolerance = 0.0
+    arithmetic = ""  # torch's: its version, its threads and what it finds in the processor
 
     def __init__(self, checkpoint: Checkpoint, *, context: int, threads: int) -> None:
         """Sets torch's threads: results may depend on their number, so it is fixed while the target lives."""
@@ -95,6 +105,7 @@ class ExactTarget:
         self.vocabulary = self.config.vocabulary
         self.context = min(context, self.config.context)
         self.hidden_size = self.config.hidden
+        self.position_bytes = 8 * self.config.layers * self.config.key_value_heads * self.config.head_size
         self._threads = threads
         torch.set_num_threads(threads)
         self.embedding = checkpoint.embedding
@@ -170,6 +181,18 @@ class ExactCache(HiddenStateBuffer):
     def truncate(self, length: int) -> None:
         check_truncate(length, self._length)
         self._length = length
+        self._ahead = 0
+
+    def copy_out(self, length: int) -> KeysAndValues:
+        check_copy_out(length, self._length)
+        return to_bytes(self._store[:, :, :, :length])
+
+    def copy_in(self, read: KeysAndValues) -> None:
+        target = self._target
+        check_copy_in(self._closed, self._length, read, target.position_bytes, target.context)
+        self._reserve(len(read))
+        self._store[:, :, :, : len(read)] = from_bytes(read, self._store)
+        self._length = len(read)
         self._ahead = 0
 
     def close(self) -> None:

@@ -15,17 +15,20 @@ import torch
 from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_attention, silu
 
 from llm.checkpoints import Checkpoint, Weight
-from llm.targets.base import Hidden, Logits, NonFiniteLogits
+from llm.targets.base import Hidden, KeysAndValues, Logits, NonFiniteLogits
 from llm.targets.cache_support import (
     Block,
     HiddenStateBuffer,
     blocks,
+    check_copy_in,
+    check_copy_out,
     check_extend,
     check_finite,
     check_truncate,
 )
 from llm.targets.logit_tolerance import measure_logit_tolerance
 from llm.targets.rotary import angles, rotate
+from llm.targets.torch_copies import from_bytes, to_bytes
 
 BLOCK = 256
 """Rows of one pass at most; longer prefills are cut."""
@@ -38,6 +41,7 @@ class FloatTarget:
     """Weights dequantised to `dtype` on `device`; one static cache [context] a call."""
 
     exact_rows = False
+    arithmetic = ""  # torch's: its version, its threads and what it finds in the processor
 
     def __init__(
         self,
@@ -55,6 +59,8 @@ class FloatTarget:
         self.context = context
         self.threads = threads
         self.dtype, self.device = dtype, torch.device(device)
+        heads = self.config.layers * self.config.key_value_heads
+        self.position_bytes = 2 * heads * self.config.head_size * dtype.itemsize
         self.weights = _move(checkpoint, dtype, self.device)
         self.cosines, self.sines = (table.to(self.device) for table in angles(self.config, context))
         self.step = self.forward if device == "cpu" else torch.compile(self.forward, mode="reduce-overhead")
@@ -193,6 +199,19 @@ class FloatCache(HiddenStateBuffer):
     def truncate(self, length: int) -> None:
         check_truncate(length, self._length)
         self._length = length
+
+    def copy_out(self, length: int) -> KeysAndValues:
+        check_copy_out(length, self._length)
+        return to_bytes(torch.stack((self._keys[:, :, :length], self._values[:, :, :length])))
+
+    def copy_in(self, read: KeysAndValues) -> None:
+        target = self._target
+        check_copy_in(self._closed, self._length, read, target.position_bytes, target.context)
+        stored = torch.stack((self._keys[:, :, :0], self._values[:, :, :0]))
+        keys, values = from_bytes(read, stored)
+        self._keys[:, :, : len(read)] = keys
+        self._values[:, :, : len(read)] = values
+        self._length = len(read)
 
     def close(self) -> None:
         self._closed = True

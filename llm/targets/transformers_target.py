@@ -13,9 +13,18 @@ import numpy.typing as npt
 import torch
 
 from llm.checkpoints import CheckpointError
-from llm.targets.base import Hidden, Logits, NonFiniteLogits
-from llm.targets.cache_support import HiddenStateBuffer, blocks, check_extend, check_finite, check_truncate
+from llm.targets.base import Hidden, KeysAndValues, Logits, NonFiniteLogits
+from llm.targets.cache_support import (
+    HiddenStateBuffer,
+    blocks,
+    check_copy_in,
+    check_copy_out,
+    check_extend,
+    check_finite,
+    check_truncate,
+)
 from llm.targets.logit_tolerance import measure_logit_tolerance
+from llm.targets.torch_copies import from_bytes, to_bytes
 
 BLOCK = 256
 """Ids of one forward at most; longer prefills are cut."""
@@ -25,6 +34,7 @@ class TransformersTarget:
     """A loaded `AutoModelForCausalLM`. Rows are not exact; `logit_tolerance` is measured."""
 
     exact_rows = False
+    arithmetic = ""  # torch's: its version, its threads and what it finds in the processor
 
     def __init__(self, model: Any, name: str, *, context: int, threads: int) -> None:
         """`model`: a `PreTrainedModel` in evaluation mode."""
@@ -54,6 +64,24 @@ class TransformersTarget:
     @property
     def hidden_size(self) -> int:
         return int(self.model.get_input_embeddings().weight.shape[1])
+
+    @property
+    def position_bytes(self) -> int:
+        return sum(stored[..., 0, :].nbytes for stored in self.stored)
+
+    @cached_property
+    @torch.no_grad()
+    def stored(self) -> list[torch.Tensor]:
+        """What a cache holds of one id: each layer's keys and values [1, heads, 1, size]. Empty for one with
+        a layer that keeps anything else than all of its keys and values."""
+        from transformers import DynamicLayer
+
+        cache = _new_cache(self)
+        first = torch.zeros(1, 1, dtype=torch.long, device=self.model.device)
+        self.model(input_ids=first, use_cache=True, **{self.cache_argument: cache})
+        if any(type(layer) is not DynamicLayer for layer in cache.layers):
+            return []
+        return [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
 
     @torch.no_grad()
     def embed(self, ids: Sequence[int]) -> Hidden:
@@ -136,6 +164,24 @@ class TransformersCache(HiddenStateBuffer):
             if self._cache.get_seq_length() != length:
                 raise ValueError(f"{self._target.name}'s cache cannot go back to {length}")
         self._length = length
+
+    def copy_out(self, length: int) -> KeysAndValues:
+        check_copy_out(length, self._length)
+        if not self._target.position_bytes:
+            raise ValueError(f"{self._target.name}'s caches cannot be copied")
+        layers = self._cache.layers if self._length else []
+        parts = [to_bytes(t[..., :length, :]) for layer in layers for t in (layer.keys, layer.values)]
+        return np.concatenate([np.zeros((length, 0), np.uint8), *parts], axis=1)
+
+    def copy_in(self, read: KeysAndValues) -> None:
+        target = self._target
+        check_copy_in(self._closed, self._length, read, target.position_bytes, target.context)
+        starts = np.cumsum([stored[..., 0, :].nbytes for stored in target.stored])[:-1]
+        parts = np.split(read, starts, axis=1)
+        tensors = [from_bytes(part, stored) for part, stored in zip(parts, target.stored, strict=True)]
+        for number, (keys, values) in enumerate(zip(tensors[::2], tensors[1::2], strict=True)):
+            self._cache.update(keys, values, number)
+        self._length = len(read)
 
     def close(self) -> None:
         self._closed = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -134,3 +136,15 @@ class BranchingNoise:
                 return
             script[-1] += 1
             self._script = script
+
+
+class Queue(deque[threading.Event]):
+    """The waiting line of a `FairLock`, which says when somebody has joined it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.joined = threading.Semaphore(0)
+
+    def append(self, turn: threading.Event) -> None:
+        super().append(turn)
+        self.joined.release()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +14,7 @@ from llm.language_model import Conversation, Finished, LanguageModel, Message, S
 from llm.prompt import PromptError
 from llm.sentences import SentencePolicy
 from llm.targets.base import NonFiniteLogits
+from tests.llm.harness import Queue
 from tests.llm.toys import END, ToyTarget, byte_tokenizer, random_rows
 
 TOKENIZER = byte_tokenizer()
@@ -203,18 +203,6 @@ def test_calls_side_by_side_answer_as_they_would_alone() -> None:
     for thread in threads:
         thread.join()
     assert [together[i] for i in range(len(prompts))] == alone
-
-
-class Queue(deque[threading.Event]):
-    """Says when somebody has joined it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.joined = threading.Semaphore(0)
-
-    def append(self, turn: threading.Event) -> None:
-        super().append(turn)
-        self.joined.release()
 
 
 def test_calls_get_their_passes_in_the_order_they_asked() -> None:

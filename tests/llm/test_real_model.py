@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from llm.cache import CallCache
 from llm.draft_gate import PassCosts
 from llm.drafters.draft_model import IncompatibleVocabulary, check_vocabularies
+from llm.fair_lock import FairLock
 from llm.language_model import Finished, LanguageModel, Message, Sampling
+from llm.prompt_files import PromptFiles
 from llm.tokenizer import Tokenizer
 from pipeline.models import catalogue
 from tests.models import path
@@ -37,15 +41,16 @@ def answer(model: LanguageModel, question: str, sampling: Sampling, draft: tuple
     return last
 
 
-@pytest.mark.parametrize(
-    "sampling",
-    [
-        Sampling(max_tokens=72),
-        Sampling(max_tokens=72, temperature=0.8, top_p=0.95, seed=5),
-        Sampling(max_tokens=72, temperature=0.7, top_k=40, repetition_penalty=1.2, frequency_penalty=0.3),
-    ],
-    ids=["greedy", "sampled", "penalised"],
-)
+SAMPLINGS = {
+    "greedy": Sampling(max_tokens=72),
+    "sampled": Sampling(max_tokens=72, temperature=0.8, top_p=0.95, seed=5),
+    "penalised": Sampling(
+        max_tokens=72, temperature=0.7, top_k=40, repetition_penalty=1.2, frequency_penalty=0.3
+    ),
+}
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=SAMPLINGS)
 def test_no_drafter_changes_a_real_reply(model: LanguageModel, sampling: Sampling) -> None:
     plain = LanguageModel(model.target, model.tokenizer, drafters=())
     drafted_tokens = 0
@@ -58,6 +63,46 @@ def test_no_drafter_changes_a_real_reply(model: LanguageModel, sampling: Samplin
             assert last.text == expected.text == model.tokenizer.decode(last.ids)
             drafted_tokens += last.stats.accepted.total()
     assert drafted_tokens > 0
+
+
+@pytest.fixture(scope="module")
+def restarted(model: LanguageModel, tmp_path_factory: pytest.TempPathFactory) -> LanguageModel:
+    """With the agent's prompt from the file that an earlier process left."""
+    files = PromptFiles.of(path("smollm2-135m"), model.target, tmp_path_factory.mktemp("prompts"))
+    for cancelled in (lambda: False, lambda: pytest.fail("it reads the prompt again")):
+        started = LanguageModel(model.target, model.tokenizer, prompt_files=files)
+        started.pass_costs = model.pass_costs
+        assert started.read_prompt(SYSTEM.text, cancelled)
+    return started
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=SAMPLINGS)
+def test_a_call_that_begins_with_the_agents_prompt_answers_the_same(
+    model: LanguageModel, restarted: LanguageModel, sampling: Sampling
+) -> None:
+    plain = LanguageModel(model.target, model.tokenizer, drafters=())
+    prompt = len(model.prompts.stable([SYSTEM]).ids)
+    for question in QUESTIONS:
+        expected, last = answer(plain, question, sampling), answer(restarted, question, sampling)
+        assert (expected.stats.cached_tokens, last.stats.cached_tokens) == (0, prompt)
+        assert last.ids == expected.ids
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_call_that_begins_with_the_agents_prompt_has_the_same_bits(
+    model: LanguageModel, restarted: LanguageModel, threads: int
+) -> None:
+    assert restarted._prompts is not None
+    ids = model.prompts.prompt([SYSTEM, Message("user", QUESTIONS[0])]).ids
+    model.target.threads = threads
+    itself = CallCache(model.target.open(), FairLock())
+    begun = CallCache(model.target.open(), FairLock(), restarted._prompts.of("any"))
+    rest = ids[begun.begin(ids) :]
+    assert 0 < len(rest) < len(ids) // 2
+    expected = itself.score(ids, len(rest))
+    assert np.array_equal(begun.score(rest, len(rest)), expected)
+    assert np.array_equal(begun.copy_out(len(ids)), itself.copy_out(len(ids)))
+    model.target.threads = 2
 
 
 def test_a_whole_old_reply_is_checked_in_a_few_passes(

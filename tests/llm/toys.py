@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from llm.targets.base import Logits
+from llm.targets.base import KeysAndValues, Logits
 from llm.tokenizer import Tokenizer, Vocabulary
 
 Rows = Callable[[Sequence[int]], npt.NDArray[np.float64]]
@@ -51,6 +51,15 @@ class ToyCache:
         assert 0 <= length <= len(self.ids)
         del self.ids[length:]
 
+    def copy_out(self, length: int) -> KeysAndValues:
+        assert 0 <= length <= len(self.ids)
+        return np.array(self.ids[:length], "<i4").view(np.uint8).reshape(length, 4)
+
+    def copy_in(self, read: KeysAndValues) -> None:
+        assert not self.closed
+        assert not self.ids
+        self.ids = np.ascontiguousarray(read).view("<i4")[:, 0].tolist()
+
     def close(self) -> None:
         self.closed = True
 
@@ -66,6 +75,8 @@ class ToyTarget:
     exact_rows: bool = True
     logit_tolerance: float = 0.0
     threads: int = 1
+    position_bytes: int = 4
+    arithmetic: str = "toy"
     passes: int = 0
     caches: list[ToyCache] = field(default_factory=list)
 

@@ -66,10 +66,11 @@ def is_built(*, cache: Path | None = None) -> bool:
 
 
 def _folder(cache: Path | None) -> Path:
-    return (cache or user_cache_path("rejoinder") / "converted") / "kernels" / _key()
+    return (cache or user_cache_path("rejoinder") / "converted") / "kernels" / kernel_key()
 
 
-def _key() -> str:
+def kernel_key() -> str:
+    """16 hexadecimal digits naming a build: the sources, the flags, torch, Python and the kind of machine."""
     digest = hashlib.sha256()
     for source in sorted([*SOURCES.glob("*.h"), *SOURCES.glob("*.cpp")]):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from llm.checkpoints import Weight
-from llm.targets.base import ContextFull, Hidden, Logits, NonFiniteLogits
-from llm.targets.cache_support import HiddenStateBuffer
-from llm.targets.cpu.build import ensure_built
+from llm.targets.base import ContextFull, Hidden, KeysAndValues, Logits, NonFiniteLogits
+from llm.targets.cache_support import HiddenStateBuffer, check_copy_in, check_copy_out
+from llm.targets.cpu.build import ensure_built, kernel_key
 from llm.targets.cpu.packed import PackedModel, open_packed
 
 
@@ -39,6 +39,9 @@ class CpuTarget:
         self.hidden_size = model.config.hidden
         self.layers = model.config.layers
         self.context = context
+        self.position_bytes = 8 * model.config.layers * model.config.key_value_heads * model.config.head_size
+        # The angles of positions are numpy's; everything else is the kernel's.
+        self.arithmetic = f"{kernel_key()} {path} numpy {np.__version__}"
         self.threads = threads
         self._model = _load(model, kernel, context, path)
         self._embedding = _embedding(model)
@@ -99,6 +102,16 @@ class CpuCache(HiddenStateBuffer):
 
     def truncate(self, length: int) -> None:
         self._open_call().truncate(length)
+
+    def copy_out(self, length: int) -> KeysAndValues:
+        check_copy_out(length, self.length)
+        copy: KeysAndValues = self._open_call().copy_out(length).view(np.uint8)
+        return copy
+
+    def copy_in(self, read: KeysAndValues) -> None:
+        target = self._target
+        check_copy_in(self._call is None, self.length, read, target.position_bytes, target.context)
+        self._call.copy_in(np.ascontiguousarray(read).view(np.float32))
 
     def close(self) -> None:
         self._call = None

@@ -32,7 +32,7 @@ def test_a_compiler_that_fails_is_told_and_leaves_no_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CXX", "/bin/false")
-    killed = tmp_path / "kernels" / build._key() / "build"
+    killed = tmp_path / "kernels" / build.kernel_key() / "build"
     killed.mkdir(parents=True)
     (killed / "lock").touch()  # what a build that was killed has left
     with pytest.raises(CompilerMissing, match="/bin/false"):

@@ -17,6 +17,7 @@ from llm.targets.cpu.target import CpuTarget
 from llm.targets.float_target import FloatTarget
 from tests.llm.checkpoints.tiny import write_gguf
 from tests.llm.targets.contract import check_contract, differing_rows, random_ids, rows_alone
+from tests.llm.targets.contract_copies import check_copies
 from tests.llm.targets.contract_hidden import check_hidden, check_peeks
 from tests.machine import needs_processor
 
@@ -79,6 +80,14 @@ def test_contract(tiny: Tiny, cpu_target: Load) -> None:
     check_contract(target, tolerance=0)
 
 
+@pytest.mark.parametrize("form", ["Q4_K", "Q5_0"])
+def test_a_call_that_begins_with_a_copy_has_the_same_bits(
+    tiny: Tiny, cpu_target: Load, instructions: str, form: str
+) -> None:
+    for threads in (1, 2):
+        check_copies(cpu_target(tiny(form), instructions, threads=threads), tolerance=0)
+
+
 @pytest.mark.parametrize("form", ["Q4_K", "Q5_0", "F16"])
 def test_hidden_states_have_the_same_bits_in_every_block(
     tiny: Tiny, cpu_target: Load, instructions: str, form: str
@@ -97,6 +106,7 @@ def test_a_real_model_keeps_its_bits(smallest: Path, cpu_target: Load) -> None:
     reference = rows_alone(target, ids)
     assert differing_rows(target, ids, reference, trials=3, threads=(1, 2)) == 0
     check_hidden(target, tolerance=0)
+    check_copies(target, tolerance=0)
 
 
 def test_calls_run_side_by_side(tiny: Tiny, cpu_target: Load) -> None:

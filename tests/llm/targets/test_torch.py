@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
 from llm.checkpoints import CheckpointError, UnsupportedCheckpoint, read_checkpoint
+from llm.fair_lock import FairLock
+from llm.shared_prompt import shared_prompts
 from llm.targets import load
 from llm.targets.base import NonFiniteLogits, Target
 from llm.targets.cpu.build import CompilerMissing
@@ -20,6 +22,7 @@ from llm.targets.load import load_target
 from llm.targets.transformers_target import TransformersTarget, load_transformers
 from tests.llm.checkpoints.tiny import hugging_face_model
 from tests.llm.targets.contract import check_contract, differing_rows, random_ids, rows_alone
+from tests.llm.targets.contract_copies import check_copies
 from tests.llm.targets.contract_hidden import check_hidden, check_peeks
 
 Tiny = Callable[..., Path]
@@ -53,6 +56,7 @@ def test_exact_target_keeps_the_contract(tiny: Tiny) -> None:
     target = ExactTarget(read_checkpoint(tiny("Q4_1")), context=512, threads=1)
     assert isinstance(target, Target)
     check_contract(target, tolerance=0)
+    check_copies(target, tolerance=0)
     check_hidden(target, tolerance=0)
     check_peeks(target)
 
@@ -63,6 +67,7 @@ def test_float_target_keeps_the_contract_within_its_tolerance(folder: Path, dtyp
     assert isinstance(target, Target)
     assert not target.exact_rows
     check_contract(target, tolerance=max(target.logit_tolerance, 1e-4))
+    check_copies(target, tolerance=max(target.logit_tolerance, 1e-4))
     check_hidden(target, tolerance=max(target.logit_tolerance, 1e-4))
 
 
@@ -72,7 +77,27 @@ def test_transformers_target_is_transformers(folder: Path) -> None:
     expected = target.model(torch.tensor([ids])).logits[0].detach().numpy()
     np.testing.assert_allclose(target.open().extend(ids, 20), expected, atol=1e-4)
     check_contract(target, tolerance=1e-4)
+    check_copies(target, tolerance=1e-4)
     check_hidden(target, tolerance=1e-4)
+
+
+def test_a_model_whose_cache_forgets_shares_no_prompt() -> None:
+    sliding = Qwen2Config(
+        **dict.fromkeys(("hidden_size", "intermediate_size", "vocab_size"), 32),
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        use_sliding_window=True,
+        sliding_window=16,
+        max_window_layers=0,
+    )
+    target = TransformersTarget(Qwen2ForCausalLM(sliding).eval(), "sliding", context=64, threads=1)
+    assert target.position_bytes == 0
+    cache = target.open()
+    cache.extend([1, 2, 3], 1)
+    with pytest.raises(ValueError, match="cannot be copied"):
+        cache.copy_out(2)
+    assert shared_prompts(target, FairLock()) is None
 
 
 def test_a_logit_that_is_not_finite_is_an_error(folder: Path) -> None:

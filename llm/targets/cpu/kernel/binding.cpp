@@ -193,6 +193,24 @@ py::object project(Call& call, const States& states, int threads) {
     return logits;
 }
 
+// Keys and values of the first `positions`: float32 [positions, floats of one].
+py::array_t<float> copy_out(const Call& call, int positions) {
+    py::array_t<float> copy({std::max(positions, 0), int(call.position_floats())});
+    float* to = copy.mutable_data();
+    py::gil_scoped_release release;
+    call.copy_out(positions, to);
+    return copy;
+}
+
+void copy_in(Call& call, const Floats& copy) {
+    require(copy.ndim() == 2 && size_t(copy.shape(1)) == call.position_floats(),
+            "the copied positions have another size");
+    const int positions = int(copy.shape(0));
+    const float* from = copy.data();
+    py::gil_scoped_release release;
+    call.copy_in(positions, from);
+}
+
 Bytes pack_matrix(const std::string& name, const Bytes& rows, int outputs, int inputs) {
     const Format format = format_named(name);
     const BlockShape shape = block_shape(format);
@@ -246,6 +264,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
         .def_property_readonly("length", &Call::length)
         .def_property_readonly("bytes", &Call::bytes)
         .def("truncate", &Call::truncate, py::arg("length"))
+        .def_property_readonly("position_floats", &Call::position_floats)
+        .def("copy_out", &copy_out, py::arg("positions"))
+        .def("copy_in", &copy_in, py::arg("copy").noconvert())
         .def("extend", &extend, py::arg("ids"), py::arg("rows"), py::arg("hidden_rows"), py::arg("threads"))
         .def("peek", &peek, py::arg("ids"), py::arg("ahead"), py::arg("layers"), py::arg("threads"))
         .def("project", &project, py::arg("states"), py::arg("threads"));

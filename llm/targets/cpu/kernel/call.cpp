@@ -14,6 +14,22 @@ void Call::truncate(int length) {
     ahead_ = 0;
 }
 
+void Call::copy_out(int positions, float* to) const {
+    if (positions < 0 || positions > length_)
+        throw std::invalid_argument("cannot copy " + std::to_string(positions) + " of " +
+                                    std::to_string(length_) + " positions");
+    cache_.copy_out(positions, to);
+}
+
+void Call::copy_in(int positions, const float* from) {
+    if (length_ != 0) throw std::invalid_argument("only an empty cache can begin with a copy");
+    if (positions < 1 || positions > model_->shape.context)
+        throw std::invalid_argument("the copied positions do not fit into the context");
+    cache_.copy_in(positions, from);
+    length_ = positions;
+    ahead_ = 0;
+}
+
 bool Call::extend(const int32_t* ids, int count, Outputs wanted, int threads) {
     if (!read(ids, count, length_, model_->shape.layers, wanted, threads)) return false;
     length_ += count;

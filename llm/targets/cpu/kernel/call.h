@@ -33,6 +33,17 @@ public:
     // std::invalid_argument for ids outside the vocabulary or a count that does not fit.
     bool extend(const int32_t* ids, int count, Outputs wanted, int threads);
 
+    // Floats that one position has in the cache.
+    size_t position_floats() const { return cache_.position_floats(); }
+
+    // Keys and values of the first `positions`; see KeyValueCache. Throws std::invalid_argument unless there
+    // are as many.
+    void copy_out(int positions, float* to) const;
+
+    // Begins with `positions` that another call of this model has copied out. Throws std::invalid_argument
+    // unless this one is empty and they fit.
+    void copy_in(int positions, const float* from);
+
     // Runs the first `layers` alone over ids that are not appended: they lie `ahead` positions after the end,
     // where an earlier peek has left off. The keys and values that it leaves there are those that `extend`
     // will write anew. Otherwise as `extend`.
