@@ -171,6 +171,13 @@ def _behind(cue: str, the: str) -> re.Pattern[str]:
 
 _BEFORE, _BEFORE_LONG = _cued(_CODE), _cued(_NUMBERED)
 _BEHIND, _BEHIND_LONG = _behind(_CODE, _THE), _behind(_NUMBERED, rf"(?!an?\s){_THE}")
+_SECRET = r"(?:pass[ -]?code|code|pin|otp|pass[ -]?word|reference|id)"
+_FOR = re.compile(
+    rf"[\"')]*\s(?:(?:is|was|isn't)\s(?!the\b)[\w-]+\s)?for\s{_THE}\s{_noun(_SECRET)}", re.IGNORECASE
+)
+"""``5512 for my PIN``: of what has no price of its own."""
+_OF = re.compile(rf"\b{_SECRET}\sof\s[\"'“]?$", re.IGNORECASE)
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _APPOSED = re.compile(rf"(?:,|\s[–—-]|\s\(|\s)\s?{_THE}\s{_noun(_CODE)}", re.IGNORECASE)
 _APPOSED_LONG = re.compile(rf"(?:,|\s[–—-]|\s\(|\s)\s?{_THE}\s{_noun(_NUMBERED)}", re.IGNORECASE)
 _APPOSED_TO = re.compile(rf"(?<!\w)(?:{_CODE}|number),\s[\"'“]?$", re.IGNORECASE)
@@ -225,13 +232,16 @@ def is_code(match: re.Match[str], digits: str) -> bool:
     front = _EARLIER.sub("", front)
     if is_counted(text, end, surely=True):
         return False
-    if _is_named_before(front, rest, digits, counted=is_counted(text, end)):
+    counted = is_counted(text, end)
+    if _is_named_before(front, rest, digits, counted):
         return True
     if _ENDING.search(front):
         return len(digits) >= _LONG
     if len(digits) < 3 or _PAID.search(front):
         return False
     long = len(digits) >= _LONG
+    if long and not counted and (_FOR.match(rest) or (_OF.search(front) and not _YEAR.fullmatch(digits))):
+        return True
     if _BEHIND.match(rest) or (long and _BEHIND_LONG.match(rest)):
         return True
     if _ENTERING.search(front):

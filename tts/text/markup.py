@@ -16,6 +16,8 @@ from tts.text.tracked import Tracked
 
 _PREFIX = re.compile(r"\s*(?:>\s?){0,5}(?:#{1,6}\s+|[-*+•‣◦▪]\s+(?:\[[ xX]\]\s+)?)?")
 _NUMBERED = re.compile(r"(?:\(?\d{1,3}[.)]|\(?[A-Za-z]\)|\[\d{1,3}\])\s")
+_STRONG = re.compile(r"\s*(\*\*|__)(?!\s)[^*_\n]{1,200}\1\s*")
+"""A line that is bold as a whole: a heading."""
 _ROW = re.compile(r"\||[^|\n]{0,300}[ ]\|[ ]")
 _AUTOLINK = re.compile(r"<((?:https?://|mailto:)?[\w.+-]{1,64}[@.:][^<>\s]{1,200})>")
 _LINK = re.compile(
@@ -79,7 +81,8 @@ def _line(text: str, start: int, end: int, out: Tracked) -> None:
     prefix = _PREFIX.match(text, start, end)
     body = prefix.end() if prefix else start
     row = bool(_ROW.match(text, body, end))
-    block = row or bool(text[start:body].strip()) or bool(_NUMBERED.match(text, body, end))
+    strong = bool(_STRONG.fullmatch(text, start, end)) and end < len(text)
+    block = row or strong or bool(text[start:body].strip()) or bool(_NUMBERED.match(text, body, end))
     if out:
         if block:
             _finish(out, start)
