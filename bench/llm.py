@@ -33,7 +33,15 @@ from bench.llm_learned import bench_learned
 from bench.llm_passes import MODELS, bench_passes
 from bench.llm_players import LlamaCppPlayer, Player, Rejoinder, TransformersPlayer
 from bench.llm_prompts import CHAT, ECHO
-from bench.llm_speed import LOOKUP_PEER, PLAIN_PEER, later_turns, second_turn, single_turns, speeds
+from bench.llm_speed import (
+    LOOKUP_PEER,
+    PLAIN_PEER,
+    first_turns,
+    later_turns,
+    second_turn,
+    single_turns,
+    speeds,
+)
 from bench.llm_unseen import ablation, unseen_speeds
 from bench.report import Goal, machine, report
 from llm.language_model import FREE_DRAFTERS, LanguageModel
@@ -52,6 +60,7 @@ GOALS = (
     Goal("a pass over 5, of llama.cpp's over 1", "pass5_over_llama_cpp_pass1", "<=", 1.4),
     Goal("a pass over 8, of llama.cpp's over 1", "pass8_over_llama_cpp_pass1", "<=", 1.8),
     Goal("reading a prompt, times llama.cpp", "prefill_over_llama_cpp", ">=", 1.9),
+    Goal("a call's first token, of later turns' time", "first_turn_ttft_over_later", "<=", 1.1),
     Goal("the persona developed with, times llama.cpp plain", "persona_over_llama_cpp", ">=", 1.6),
     Goal("the same, times llama.cpp with prompt lookup", "persona_over_llama_cpp_lookup", ">=", 1.3),
     Goal("its first sentence, of llama.cpp's time", "first_sentence_over_llama_cpp", "<=", 0.55),
@@ -124,7 +133,7 @@ class Bench:
         """Tokens a second and first sentences by kind of prompt, all contestants in turns."""
         with self._contestants() as players:
             measured = speeds(players, self.options.quick)
-        return measured | second_turn(self.full) | later_turns(self.full)
+        return measured | first_turns(self.full) | second_turn(self.full) | later_turns(self.full)
 
     def unseen(self) -> dict[str, Any]:
         """The same contestants on agents that nothing was developed with."""

@@ -123,6 +123,30 @@ def second_turn(model: LanguageModel) -> dict[str, int]:
     }
 
 
+def first_turns(model: LanguageModel) -> dict[str, float]:
+    """The first turn of calls that begin with their agent's prompt, nothing read ahead, against the same
+    question as a later turn of the same call."""
+    opening, question = persona(), Message("user", QUESTIONS[0])
+    model.read_prompt(opening.text, lambda: False)
+    turns: dict[str, list[ReplyStats]] = {"first": [], "later": []}
+    for _ in range(_ROUNDS):
+        call = model.open()
+        messages = [opening, question]
+        for turn in ("first", "later", "later"):
+            *_, finished = call.reply(messages, Sampling(max_tokens=1), cancelled=lambda: False)
+            assert isinstance(finished, Finished)
+            turns[turn].append(finished.stats)
+            messages += [Message("assistant", finished.text, finished.ids), question]
+        call.close()
+    first, later = (statistics.median(s.ttft or 0.0 for s in turns[turn]) for turn in ("first", "later"))
+    return {
+        "first_turn_prefill_tokens": turns["first"][0].prefilled_tokens,
+        "first_turn_prompt_tokens": turns["first"][0].prompt_tokens,
+        "first_turn_ttft_ms": 1000 * first,
+        "first_turn_ttft_over_later": first / later,
+    }
+
+
 def later_turns(model: LanguageModel) -> dict[str, dict[int, float]]:
     """Milliseconds to the first token of one question by how many tokens its prompt has. All but the question
     are in the cache, so only attention's share may grow. Calls of different length take turns."""
