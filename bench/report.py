@@ -92,7 +92,7 @@ def report(
     verdicts = {goal: goal.verdict(figures) for goal in goals}
     if as_json:
         judged = [_as_dict(goal, verdict, figures) for goal, verdict in verdicts.items()]
-        print(json.dumps({**figures, "goals": judged}, indent=2, ensure_ascii=False))
+        print(json.dumps({**figures, "goals": judged}, indent=2))  # in ASCII: valid on any terminal
     else:
         show_on_any_terminal()
         console = Console()

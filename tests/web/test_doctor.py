@@ -98,7 +98,7 @@ def test_a_kernel_of_another_version_is_not_built(tmp_path: Path, monkeypatch: p
     old.parent.mkdir(parents=True)
     old.touch()
     assert doctor.kernel(Settings()).state == "note"
-    now = old.parent.with_name(build._key()) / old.name
+    now = old.parent.with_name(build.kernel_key()) / old.name
     now.parent.mkdir()
     now.touch()
     assert doctor.kernel(Settings()).state == "good"

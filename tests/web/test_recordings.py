@@ -378,12 +378,12 @@ async def test_what_a_caller_heard_before_a_call_failed_is_saved(
 ) -> None:
     async def fail_after_the_greeting(phone: SimulatedCall, *_: Any) -> None:
         await phone.until_quiet(0.2)
-        raise call.CallFailed("no answer")
+        raise call.CallNotMade("no answer")
 
     monkeypatch.setattr(call, "_converse", fail_after_the_greeting)
     save = tmp_path / "heard.wav"
     async with telephones(phone_settings(phone_unsigned=True)) as served:
-        with pytest.raises(call.CallFailed):
+        with pytest.raises(call.CallNotMade):
             await call._call(Settings(), "twilio", served.address(""), [], Network(), save)
     heard, rate = soundfile.read(save)
     assert rate == 8_000
