@@ -87,7 +87,8 @@ async def _measure(
 async def _interrupt(
     service: Service, words: list[Audio], rng: random.Random, times: int
 ) -> list[Interruption]:
-    """One call. An answer that ends before its interruption is heard does not count; one more is tried."""
+    """One call. An answer that ends before its interruption is heard, or that is cut off before its first
+    sound, does not count; one more is tried."""
     caller = Caller()
     recogniser = service.stages.recogniser
     assert isinstance(recogniser, Recogniser)
@@ -103,7 +104,7 @@ async def _interrupt(
             spoke = asyncio.get_running_loop().time() + _lead_of_silence(said)
             caller.say(said)
             done = await caller.wait_for(ReplyDone)
-            if done.status == "interrupted":
+            if done.status == "interrupted" and _sounded(caller, done.reply_id):
                 cut.append((spoke, done))
             if len(cut) == times:
                 return
@@ -166,6 +167,10 @@ def _first_since(caller: Caller, since: float) -> float:
     return next(
         at for at, event in caller.events if at >= since and isinstance(event, PausePlayback | ClearPlayback)
     )
+
+
+def _sounded(caller: Caller, reply_id: str) -> bool:
+    return any(isinstance(event, ReplyAudio) and event.reply_id == reply_id for _, event in caller.events)
 
 
 def _played(caller: Caller, reply_id: str, until: float) -> Audio:
